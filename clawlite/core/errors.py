@@ -1,0 +1,124 @@
+"""Errors of clawlite, and their CKP numbers.
+
+    ClawError                      anything that clawlite itself raises on purpose
+    +- RequestError                what a peer sent is wrong: its bytes, not our bug
+    |  +- ParseError       -32700  not JSON
+    |  +- InvalidRequest   -32600  not a JSON-RPC request, or not in this state
+    |  +- MethodNotFound   -32601
+    |  +- InvalidParams    -32602  bad arguments, unknown tool
+    |  +- VersionError     -32001
+    +- Denied                      a gate said no; nothing ran
+    |  +- SandboxDenied    -32010
+    |  +- PolicyDenied     -32011
+    |  +- ApprovalTimeout  -32012
+    |  +- ApprovalDenied   -32013
+    +- ToolTimeout         -32014  it ran, was ended, and did not finish
+    +- ProviderError       -32020
+    +- QuotaExceeded       -32021
+    +- ImageError          -32060  the image (or a piece of CBOR in it) is damaged or of another format
+    |  +- CBORError        -32060
+    |  +- ImageMismatch    -32061  the image is whole, but asks for what this device lacks
+    +- InternalError       -32603  our bug, and it says so
+
+Rules: 1. ``code`` is the number that goes on the wire (CKP 0.2.0, 9.4; DESIGN 13).
+2. ``hint`` is one action that the reader can take.  3. ``data`` is what the wire's ``error.data`` holds.
+"""
+
+
+class ClawError(Exception):
+    """Root of the tree.
+
+    message  what, where, found, expected: one sentence
+    hint     one action, or "" when there is none
+    data     dict for JSON-RPC ``error.data``, or None
+    """
+    code = -32603
+
+    def __init__(self, message: str, hint: str = "", data: dict = None):
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.data = data
+
+    def to_json(self) -> dict:
+        """Return the JSON-RPC 2.0 error object: code, message and, when there is any, data."""
+        error = {"code": self.code, "message": self.message}
+        data = self.data
+        if self.hint:
+            data = dict(data) if data else {}
+            data["hint"] = self.hint
+        if data:
+            error["data"] = data
+        return error
+
+
+class RequestError(ClawError):
+    code = -32600
+
+
+class ParseError(RequestError):
+    code = -32700
+
+
+class InvalidRequest(RequestError):
+    code = -32600
+
+
+class MethodNotFound(RequestError):
+    code = -32601
+
+
+class InvalidParams(RequestError):
+    code = -32602
+
+
+class VersionError(RequestError):
+    code = -32001
+
+
+class Denied(ClawError):
+    code = -32011
+
+
+class SandboxDenied(Denied):
+    code = -32010
+
+
+class PolicyDenied(Denied):
+    code = -32011
+
+
+class ApprovalTimeout(Denied):
+    code = -32012
+
+
+class ApprovalDenied(Denied):
+    code = -32013
+
+
+class ToolTimeout(ClawError):
+    code = -32014
+
+
+class ProviderError(ClawError):
+    code = -32020
+
+
+class QuotaExceeded(ClawError):
+    code = -32021
+
+
+class ImageError(ClawError):
+    code = -32060
+
+
+class CBORError(ImageError):
+    pass
+
+
+class ImageMismatch(ImageError):
+    code = -32061
+
+
+class InternalError(ClawError):
+    code = -32603

@@ -1,0 +1,1 @@
+"""The maker's computer: compiler, command line and benchmarks."""

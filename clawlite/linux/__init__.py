@@ -1,0 +1,1 @@
+"""The shell for a Pi or any Linux: the loop, consoles, pins and state around the core."""
