@@ -1,0 +1,76 @@
+# clawlite: `make run` talks to an example agent here, `make test` tests everything.  `make help` lists the rest.
+
+PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,\
+	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
+BIN     := .venv/bin
+# The environment is made anew when what it was made from changes, or when the checkout has been moved.
+STAMP   := .venv/made-from-$(shell { pwd; cat pyproject.toml setup.py; } | cksum | cut -d' ' -f1)
+AGENT   := build/greenhouse
+RESULTS := build/results
+SEED    ?= $(shell date +%Y%m%d)
+PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p no:cacheprovider
+.DEFAULT_GOAL := help
+.PHONY: help venv run test test-core test-main test-ext accel report soak bench clean
+
+help:                   ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
+
+venv: $(STAMP)          ## set up .venv, with everything that running and testing need
+
+$(STAMP):
+	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 on PATH. Install one, or: make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv --clear .venv
+	CLAWLITE_NO_EXT=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--config-settings editable_mode=compat -e '.[host,sim,accel,test]' || \
+	{ echo "Once more without the simulator: no wheel of MicroPython for this system."; \
+	CLAWLITE_NO_EXT=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--config-settings editable_mode=compat -e '.[host,accel,test]'; }
+	@touch $(STAMP)
+
+run: $(STAMP)           ## start the example agent in this terminal
+	@test -f $(AGENT)/claw.yaml || $(BIN)/clawlite new $(AGENT)
+	@exec $(BIN)/clawlite run $(AGENT)
+
+test: $(STAMP)          ## every test: CPython, Cython, MicroPython
+	@rm -rf $(RESULTS); rc=0; $(MAKE) -s test-ext || rc=1; $(MAKE) -s test-main || rc=1; $(MAKE) -s report; exit $$rc
+
+test-core: $(STAMP)     ## only the core's tests, on all three runtimes
+	@rm -rf $(RESULTS); rc=0; $(MAKE) -s test-ext || rc=1; \
+	$(MAKE) -s test-main TESTS="tests/core tests/device/test_core_on_micropython.py" || rc=1; $(MAKE) -s report; exit $$rc
+
+test-main: TESTS ?= tests
+test-main:
+	@echo "== CPython, pure Python, and all that starts from it"; mkdir -p $(RESULTS)
+	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) $(TESTS)
+
+# A compiler alone is not enough: a fresh Debian has gcc without Python.h.
+HEADERS  = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
+COMPILER = echo '\#include <Python.h>' | $${CC:-cc} -I$(HEADERS) -fsyntax-only -x c - 2>/dev/null
+
+test-ext:
+	@echo "== CPython, the core compiled with Cython"; mkdir -p $(RESULTS)
+	@if $(COMPILER); then $(MAKE) -s accel && \
+		CLAWLITE_REQUIRE_EXT=1 PYTHONPATH=build/accel CLAWLITE_RESULTS=$(RESULTS)/ext $(PYTEST) -q tests/core; \
+	elif [ "$${CLAWLITE_REQUIRE_ALL:-}" = 1 ]; then \
+		echo "no C compiler or no Python.h, and CLAWLITE_REQUIRE_ALL=1"; echo failed 1 >$(RESULTS)/ext; exit 1; \
+	else echo skipped 1 "tests/core with Cython: no C compiler or no Python.h" | tee $(RESULTS)/ext; fi
+
+accel: $(STAMP)         ## build the package with its Cython extensions, in build/accel
+	@CLAWLITE_REQUIRE_EXT=1 $(BIN)/python setup.py -q build --build-lib build/accel --parallel 2
+
+# Each run leaves lines "passed N", "failed N", "skipped N REASON"; a run that left none has crashed.
+report:
+	@for run in ext main; do [ -s $(RESULTS)/$$run ] || echo "failed 1" >$(RESULTS)/$$run; done; \
+	sed -n 's/^skipped \([0-9]* .*\)/  skipped \1/p' $(RESULTS)/*; \
+	awk '{ n[$$1] += $$2 } END { printf "%d passed, %d failed, %d skipped\n", n["passed"], n["failed"], n["skipped"] }' $(RESULTS)/*
+
+soak: $(STAMP)          ## the long campaigns; repeat one with SEED=N
+	@echo "SEED=$(SEED)"
+	@$(PYTEST) -m soak --hypothesis-seed=$(SEED) tests
+
+bench: $(STAMP)         ## measure this machine
+	@$(BIN)/clawlite bench
+
+clean:                  ## remove what was built, and the environment
+	rm -rf build dist .venv clawlite.egg-info .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,201 @@
+"""Rules for every test run.
+
+1. Leftovers are failures: no child process outlives its test (or the module whose fixture started it), no process that
+   the run started outlives a module, and at the end this process listens on no socket.
+2. New files in the checkout are told at the end; CLAWLITE_REQUIRE_ALL=1 makes them a failure.
+3. Skips are counted with their reasons; CLAWLITE_REQUIRE_ALL=1 turns each into a failure (but for mark ``board``).
+4. CLAWLITE_REQUIRE_EXT=1: every core module that has a .pxd is the compiled one, or the run stops.
+5. CLAWLITE_RESULTS=FILE gets lines ``passed N``, ``failed N`` and ``skipped N REASON``; the Makefile adds them up.
+"""
+import gc
+import importlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+REQUIRE_ALL = os.environ.get("CLAWLITE_REQUIRE_ALL") == "1"
+GRACE_S = 1.0                       # for a child that has been told to end and is just ending
+_MARK = "CLAWLITE_TEST_RUN=%d.%d" % (os.getpid(), time.time_ns())
+_before = {}
+
+
+# -- processes and sockets
+
+def _stat(pid: str) -> list:
+    """Return state, parent, ... of a process (proc(5) "stat", after the name), or [] when it is gone."""
+    try:
+        return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _children() -> set:
+    """Return the pids of this process' own children; zombies count as ended."""
+    try:
+        found = {pid for task in os.listdir("/proc/self/task")
+                 for pid in Path("/proc/self/task", task, "children").read_text().split()}
+    except OSError:                 # a kernel without CONFIG_PROC_CHILDREN; no /proc at all: nothing to see
+        pids = [p for p in os.listdir("/proc") if p.isdigit()] if os.path.isdir("/proc/self") else []
+        found = {pid for pid in pids if _stat(pid)[1:2] == [str(os.getpid())]}
+    return {pid for pid in found if _stat(pid)[:1] not in ([], ["Z"])}
+
+
+def _descendants() -> set:
+    """Return the pids of all living processes that inherited this run's mark, whoever their parent is now."""
+    found = set()
+    for pid in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        if pid.isdigit() and pid != str(os.getpid()):
+            try:
+                if _MARK.encode() in Path("/proc", pid, "environ").read_bytes().split(b"\0"):
+                    found.add(pid)
+            except OSError:         # gone, or another user's
+                pass
+    return found
+
+
+def _fail_on_new(look, before: set, whose: str) -> None:
+    left = look() - before
+    if left:
+        gc.collect()
+        deadline = time.monotonic() + GRACE_S
+        while left and time.monotonic() < deadline:
+            time.sleep(0.01)
+            left = look() - before
+    names = []
+    for pid in sorted(left, key=int):
+        try:
+            line = Path("/proc", pid, "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+            if "multiprocessing.resource_tracker" in line:
+                continue            # lives as long as this process, by design
+            os.kill(int(pid), signal.SIGKILL)   # so that the next test does not meet it
+            names.append("%s (%s)" % (pid, line[:200]))
+        except OSError:
+            pass
+    if names:
+        pytest.fail("%s left processes behind: %s" % (whose, ", ".join(names)), pytrace=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _module_leaves_no_process(request):
+    before = _descendants()
+    yield
+    _fail_on_new(_descendants, before, request.node.name)
+
+
+@pytest.fixture(autouse=True)
+def _test_leaves_no_process(_module_leaves_no_process):
+    before = _children()            # after this module's fixtures started theirs
+    yield
+    _fail_on_new(_children, before, "this test")
+
+
+def _listening() -> list:
+    """Return the listening sockets that this process holds, as "tcp 0100007F:1F90" or "unix /path"."""
+    inodes = set()
+    for fd in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
+        try:
+            target = os.readlink("/proc/self/fd/" + fd)
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    found = []
+    for kind in ("tcp", "tcp6", "unix") if inodes else ():
+        for row in Path("/proc/net", kind).read_text().splitlines()[1:]:
+            cell = row.split()
+            if kind == "unix":      # Flags 00010000 is __SO_ACCEPTCON
+                if cell[6] in inodes and cell[3] == "00010000":
+                    found.append("unix " + " ".join(cell[7:]))
+            elif cell[9] in inodes and cell[3] == "0A":         # TCP_LISTEN
+                found.append(kind + " " + cell[1])
+    return found
+
+
+def _checkout() -> set:
+    """Return the lines of ``git status``, or an empty set where there is no git or no checkout."""
+    try:
+        done = subprocess.run(["git", "status", "--porcelain", "--untracked-files=all"], cwd=ROOT, capture_output=True,
+                              text=True, stdin=subprocess.DEVNULL)
+    except OSError:
+        return set()
+    return set(done.stdout.splitlines())
+
+
+# -- the session
+
+def pytest_configure(config):
+    if os.environ.get("CLAWLITE_REQUIRE_EXT") == "1":
+        for source in sorted((ROOT / "clawlite/core").glob("*.pxd")):
+            module = importlib.import_module("clawlite.core." + source.stem)
+            if module.__file__.endswith(".py"):
+                raise pytest.UsageError("CLAWLITE_REQUIRE_EXT=1, but %s is not compiled" % module.__file__)
+
+
+def pytest_report_header(config):
+    return ["clawlite seed: %s" % os.environ["CLAWLITE_SEED"]] if "CLAWLITE_SEED" in os.environ else []
+
+
+def pytest_sessionstart(session):
+    name, _, value = _MARK.partition("=")
+    os.environ[name] = value
+    _before["checkout"], _before["listening"] = _checkout(), _listening()
+    _before["problems"] = []
+
+
+def pytest_sessionfinish(session, exitstatus):
+    sockets = [s for s in _listening() if s not in _before["listening"]]
+    problems = ["still listening: " + s for s in sockets]
+    new = sorted(_checkout() - _before["checkout"])
+    if REQUIRE_ALL:                 # else somebody may be editing while the tests run
+        problems += ["changed in the checkout: " + line for line in new]
+    _before["problems"], _before["notes"] = problems, new
+    if problems and exitstatus == 0:
+        session.exitstatus = 1
+
+
+# -- skips
+
+def _refuse_skip(report, what: str) -> None:
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    report.outcome = "failed"
+    report.longrepr = "%s was skipped, and CLAWLITE_REQUIRE_ALL=1: %s" % (what, reason)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if REQUIRE_ALL and report.skipped and not item.get_closest_marker("board"):
+        _refuse_skip(report, item.nodeid)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector):
+    report = (yield).get_result()
+    if REQUIRE_ALL and report.skipped:
+        _refuse_skip(report, collector.nodeid)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter):
+    stats = terminalreporter.stats
+    for problem in _before["problems"]:
+        terminalreporter.write_line("LEFT BEHIND " + problem, red=True)
+    if not REQUIRE_ALL:
+        for line in _before.get("notes", ()):
+            terminalreporter.write_line("note: changed in the checkout meanwhile: " + line)
+    if "CLAWLITE_RESULTS" not in os.environ:
+        return
+    lines = ["passed %d" % len(stats.get("passed", ())),
+             "failed %d" % (sum(len(stats.get(k, ())) for k in ("failed", "error")) + len(_before["problems"]))]
+    reasons = {}
+    for kind in ("skipped", "xfailed"):
+        for report in stats.get(kind, ()):
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", kind)
+            reasons[reason] = reasons.get(reason, 0) + 1
+    lines += ["skipped %d %s" % (n, " ".join(reason.split())) for reason, n in sorted(reasons.items())]
+    Path(os.environ["CLAWLITE_RESULTS"]).write_text("\n".join(lines) + "\n")

