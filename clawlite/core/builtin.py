@@ -1,0 +1,25 @@
+"""Handlers of the built-in tools of ``claw://registry/clawlite/`` that work on pins.
+
+Names, schemas and annotations are in ``clawlite/host/registry/``; these are the functions behind them.
+"""
+
+
+def adc_read(board, pin: str) -> dict:
+    value = board.read(pin)
+    return {"pin": pin, "value": value, "percent": value * 100 // 65535}
+
+
+def digital_read(board, pin: str) -> dict:
+    return {"pin": pin, "value": bool(board.read(pin))}
+
+
+def digital_write(board, pin: str, value: bool) -> dict:
+    board.write(pin, 1 if value else 0)
+    return {"pin": pin, "value": bool(board.read(pin))}
+
+
+def board_info(board) -> dict:
+    return {"simulated": board.simulated, "pins": board.describe()}
+
+
+HANDLERS = {"adc-read": adc_read, "digital-read": digital_read, "digital-write": digital_write, "board-info": board_info}

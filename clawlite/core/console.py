@@ -1,0 +1,191 @@
+"""The console: people's lines in, text out (DESIGN 9, 12).
+
+1. Whatever a person types is text, also ``{``.  2. One turn at a time; lines that come meanwhile wait their turn.
+3. While an approval waits, the next line answers it: only ``y`` and ``yes`` approve, and on a terminal never a line
+that was typed before the question.  4. No line is lost silently.
+"""
+from clawlite.core.effect import EXIT, PROMPT, SAY
+from clawlite.core.errors import ClawError, InvalidRequest
+from clawlite.core.render import canonical
+from clawlite.core.turn import turn
+
+MAX_WAITING = 32                # lines
+_ANSWERS = ("y", "yes", "n", "no", "")
+_BEGINNING = 0                  # a turn's number before it has one; tasks count from 1
+HELP = """Type a message to the agent, or:
+  /tools    what it can do, and what its policy says before any argument is known
+  /status   its state and limits
+  /quit     leave (so does Ctrl-D); Ctrl-C ends a turn"""
+
+
+class Console:
+    """One person's console.
+
+    agent  ``agent.Agent``
+    ahead  bool, lines that were there before the question may answer it: True for a script on a pipe
+    """
+
+    def __init__(self, agent, ahead: bool = False):
+        self.agent = agent
+        self._ahead = ahead
+        agent.on_wait = self._ask
+        self.clean = True               # False once a tool or a policy refused something in a turn
+        self.failed = False             # True once a turn ended with an error
+        self._lines = []
+        self._turn = None               # number of the task, while one is under way
+        self._closing = False
+        self._left = False
+
+    def greet(self):
+        """Say that the agent is ready."""
+        agent = self.agent.image.agent
+        self._say("%s%s is ready. /help lists the commands." % (agent.name, " " + agent.version if agent.version else ""))
+        self._prompt()
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a turn is under way or lines wait."""
+        return self._turn is not None or len(self._lines) > 0
+
+    def line(self, text: str, now_ms: int):
+        """Take one line that a person typed, at most the channel's ``max_message_length`` characters."""
+        limit = self.agent.image.agent.max_message
+        if len(text) > limit:
+            self._say("That is %d characters; a message has at most %d. Nothing was done." % (len(text), limit))
+            self._prompt()
+        elif self._asking():
+            self._answer(self._asking(), text, now_ms)
+        elif len(self._lines) >= MAX_WAITING:
+            self._say("%d lines wait already; this one was dropped: %s" % (MAX_WAITING, canonical(text, 40)))
+        else:
+            self._lines.append(text)
+            self._work(now_ms)
+
+    def too_long(self, size: int, limit: int):
+        """Say that the framer dropped a line."""
+        self._say("That line has %d bytes; at most %d fit. Nothing was done." % (size, limit))
+        self._prompt()
+
+    def not_text(self):
+        """Say that a line was no UTF-8."""
+        self._say("That line is not UTF-8 text. Nothing was done.")
+        self._prompt()
+
+    def interrupt(self, now_ms: int) -> bool:
+        """End the turn under way (Ctrl-C) and forget waiting lines; return False when there was nothing to end."""
+        dropped = len(self._lines)
+        self._lines = []
+        if self._turn is None:
+            return dropped > 0
+        self.agent.cancel(self._turn, InvalidRequest("interrupted"), now_ms)
+        return True
+
+    def close(self, now_ms: int):
+        """No more lines will come: finish what waits, deny what asks, then leave."""
+        self._closing = True
+        self._work(now_ms)
+
+    def _say(self, text: str):
+        self.agent.effects.append((SAY, text))
+
+    def _prompt(self):
+        self.agent.effects.append((PROMPT, "[y/N] " if self._asking() else self.agent.image.agent.prompt))
+
+    def _asking(self):
+        return self.agent.waiting[0] if self.agent.waiting else None
+
+    def _work(self, now_ms: int):
+        while True:
+            task = self._asking()
+            if task and self._ahead and self._lines and self._lines[0].strip().lower() in _ANSWERS:
+                self._answer(task, self._lines.pop(0), now_ms)
+            elif task and self._closing:
+                self._answer(task, None, now_ms)
+            elif task or self._turn is not None:
+                return
+            elif self._lines:
+                self._take(self._lines.pop(0), now_ms)
+            else:
+                break
+        if self._closing and not self._left:
+            self._left = True
+            self.agent.effects.append((EXIT, 0))
+
+    def _take(self, text: str, now_ms: int):
+        text = text.strip()
+        if text.startswith("/"):
+            self._command(text)
+        elif text and not self.agent.is_ready:
+            self._say("The agent is %s." % self.agent.lifecycle.state)
+        elif text:
+            self._begin(text, now_ms)
+            return
+        self._prompt()
+
+    def _begin(self, text: str, now_ms: int):
+        self._turn = _BEGINNING
+        try:
+            number = self.agent.begin(turn(self.agent.image, text), self._ended, now_ms)
+        except ClawError as e:
+            self._ended(None, e, now_ms)
+            return
+        if self._turn is not None:      # a turn without tools has ended before begin returns
+            self._turn = number
+
+    def _ended(self, clean, error, now_ms: int):
+        beginning = self._turn == _BEGINNING
+        self._turn = None
+        if error:
+            self.failed = True
+            self._say(told(error))
+        elif not clean:
+            self.clean = False
+        self._prompt()
+        if not beginning:               # else the loop that began it goes on: no recursion per line
+            self._work(now_ms)
+
+    def _ask(self, task, now_ms: int):
+        if self._asking() is task:
+            approval = task.approval
+            self._say("%s\n  (%d s, then %s)" % (approval.question(), approval.timeout_s, "allowed" if approval.allow else "denied"))
+            self._prompt()
+            self._work(now_ms)
+
+    def _answer(self, task, line, now_ms: int):
+        said = "" if line is None else line.strip().lower()
+        if line is None or said in _ANSWERS[2:]:
+            self.agent.answer(task, False, "nobody is at the console" if line is None else "the person said no", now_ms)
+        elif said in _ANSWERS:
+            self.agent.answer(task, True, "", now_ms)
+        else:
+            self._say("Please answer y or n; the call waits.")
+            self._prompt()
+
+    def _command(self, text: str):
+        name = text.split()[0]
+        if name == "/help":
+            self._say(HELP)
+        elif name == "/quit":
+            self._closing = True
+        elif name == "/tools":
+            self._tools()
+        elif name == "/status":
+            agent = self.agent.image.agent
+            self._say("%s, level %d, %d tools, sandbox %s, at most %d rounds a turn"
+                      % (self.agent.lifecycle.state, agent.level, len(self.agent.image.names), agent.sandbox, agent.max_rounds))
+        else:
+            self._say("No command %s. /help lists them." % canonical(name, 40))
+
+    def _tools(self):
+        from clawlite.core.outlook import outlook
+        image = self.agent.image
+        for name in image.names:
+            tool = image.tool(name)
+            self._say("%-20s %s\n  %s" % (name, outlook(image, tool), image.prose(tool.about)))
+        if not image.names:
+            self._say("This agent has no tools.")
+
+
+def told(error) -> str:
+    """Return an error as a person reads it: what, and what to do next."""
+    return "%s.%s" % (error.message.rstrip("."), " Next: %s." % error.hint if error.hint else "")

@@ -1,0 +1,114 @@
+"""Handlers: the functions behind tools, run in this process (sandbox level ``none``).
+
+The only place that calls one.  A plain function runs to its end.  A generator works in steps: it yields the
+milliseconds to wait before the next one (None or 0: at once, after whatever else is due), so that the agent stays
+awake and a timeout can end the work: the generator is closed, which runs its ``finally`` blocks (pump off, valve shut).
+"""
+from clawlite.core.errors import ClawError, SandboxDenied, ToolTimeout
+from clawlite.core.image import BUILTIN, GENERATOR, HAS_BOARD
+
+
+class Handlers:
+    """What runs here, and what is running.
+
+    builtin  dict of name -> function(board, arguments...), the registry's tools
+    maker    dict of name -> function, from tools.py
+    board    the pins (core/pins.py), handed to every handler that takes ``board``
+    """
+
+    def __init__(self, builtin: dict, maker: dict, board):
+        self._of = (builtin, maker)
+        self._board = board
+        self._running = []      # [task, generator, wake_ms, due_ms, tool name]
+
+    def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
+        """Start *tool*; return its outcome, or None when it goes on (see ``poll``)."""
+        kind, name = tool.handler
+        function = self._of[kind].get(name)
+        if function is None:
+            return False, SandboxDenied("%s: this device has no handler %s" % (tool.name, name),
+                                        "update the runtime" if kind == BUILTIN else "copy tools.py beside the image")
+        kwargs = {}
+        for key in arguments:
+            kwargs[key] = arguments[key]
+        if tool.flags & HAS_BOARD:
+            kwargs["board"] = self._board
+        outcome = _attempt(function, kwargs)
+        if outcome[0] and tool.flags & GENERATOR:
+            self._running.append([task, outcome[1], now_ms, due_ms, tool.name])
+            return None
+        return outcome
+
+    def poll(self, now_ms: int) -> list:
+        """Step what is due; return [(task, outcome), ...] of what has ended.
+
+        Each is stepped once: a generator that never waits shares the loop, it does not own it.
+        """
+        ended = []
+        for entry in list(self._running):
+            task, generator, wake_ms, due_ms, name = entry
+            if due_ms is not None and now_ms >= due_ms:
+                self._running.remove(entry)
+                _close(generator)
+                ended.append((task, (False, ToolTimeout("%s: did not end in time and was ended" % name, "", {"tool": name}))))
+            elif now_ms >= wake_ms:
+                outcome = _step(generator)
+                if outcome[0] is None:
+                    wait_ms = outcome[1]
+                    entry[2] = now_ms + (wait_ms if isinstance(wait_ms, int) and wait_ms > 0 else 0)
+                else:
+                    self._running.remove(entry)
+                    ended.append((task, outcome))
+        return ended
+
+    def cancel(self, task: int):
+        """End the work of *task*, if it has any here."""
+        for entry in list(self._running):
+            if entry[0] == task:
+                self._running.remove(entry)
+                _close(entry[1])
+
+    def close(self):
+        """End all work."""
+        for entry in list(self._running):
+            self.cancel(entry[0])
+
+    def deadline(self):
+        """Return the monotonic time at which ``poll`` has something to do, or None."""
+        first = None
+        for _, _, wake_ms, due_ms, _ in self._running:
+            at = wake_ms if due_ms is None or wake_ms < due_ms else due_ms
+            if first is None or at < first:
+                first = at
+        return first
+
+
+def _attempt(function, kwargs: dict) -> tuple:
+    try:
+        return True, function(**kwargs)
+    except ClawError as e:
+        return False, e
+    except Exception as e:      # a maker's function may raise anything; its type is half of the message
+        return False, ClawError(_name(e))
+
+
+def _step(generator) -> tuple:
+    try:
+        return None, next(generator)
+    except StopIteration as e:
+        return True, e.value
+    except ClawError as e:
+        return False, e
+    except Exception as e:
+        return False, ClawError(_name(e))
+
+
+def _close(generator):
+    try:
+        generator.close()
+    except Exception:           # its own clean-up failed: the call has ended all the same, as a timeout
+        pass
+
+
+def _name(e) -> str:
+    return "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__

@@ -1,0 +1,225 @@
+"""The image: a compiled manifest, read in place.
+
+    item                         bytes that a seal covers
+    tag 55799 (RFC 8949 3.4.6)
+    array(6)
+      format       uint          1
+      head         bstr          [compiler, requires, sources, companions, directory]
+      body         bstr          the sections, one after the other, as the directory says
+      crc          bstr .size 4  CRC-32 of all before it                 checked at every load
+      digest       bstr .size 32 SHA-256 of all before it                checked when an image arrives
+      signature    bstr .size 32 HMAC-SHA256 of all before it, or null   checked where a device key is set
+
+1. A device never decodes the whole of it: the head, the agent and the tool index at load, one record
+   of bytes when its tool is called.  2. ``read(offset, length)`` is all that is asked of the storage.
+3. Every offset is checked against its section; damage is an ``ImageError``, never another exception.
+``clawlite/host/image.cddl`` is the grammar; ``clawlite/host/imagefile.py`` writes it.
+"""
+import struct
+from binascii import crc32
+
+from clawlite.core import cbor
+from clawlite.core.dialect import const
+from clawlite.core.errors import ImageError, ImageMismatch
+from clawlite.core.text import decode_utf8
+
+FORMAT = 1
+MAX_HEAD = 8192
+MAX_IMAGE = 16777216
+
+AGENT, TOOLS, RECORDS, RULES, AUTOMATA, PROSE, REFLEX, REPLAY, PINS = range(1, 10)
+_SECTIONS = const(9)
+
+_CHUNK = const(1024)
+_SEAL = const(74)               # crc 1+4, digest 2+32, signature at least 1: what follows the body is checked by its heads
+
+READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS = 1, 2, 4, 8, 16, 32, 64
+BUILTIN, MAKER = 0, 1           # who wrote a tool's handler: the registry, or tools.py
+
+
+class Tool:
+    """One decoded tool record.
+
+    name         str, the CKP name
+    flags        READ_ONLY .. HAS_SIDE_EFFECTS, or'ed
+    category     str or None          label ``category``
+    schema       check program        see core/schema.py
+    output       check program, or None
+    timeout_ms   int >= 1, or 0 for none
+    max_output   int, bytes of result text that are kept
+    handler      (BUILTIN | MAKER, name)
+    paths        list of names of arguments that hold a path
+    policies     list of [policy name, entry]: what each policy says alone
+    bound        entry of ``policy_ref``, or None
+    about        (offset, length) of the description in PROSE
+    entry        what all policies say together, from the index
+    """
+
+    def __init__(self, record: list, entry):
+        (self.name, self.flags, self.category, self.schema, self.output, self.timeout_ms, self.max_output,
+         self.handler, self.paths, self.policies, self.bound, self.about) = record
+        self.entry = entry
+
+
+class AgentInfo:
+    """What the image says of its agent: decoded once, at load."""
+
+    def __init__(self, record: list):
+        (self.name, self.version, self.identity, self.autonomy, self.level, self.heartbeat_ms, self.providers,
+         self.max_rounds, self.max_message, self.sandbox, self.personality, self.prompt) = record
+
+
+class Image:
+    """An image behind ``read(offset, length) -> bytes``.
+
+    size     int, bytes of the whole file, at most 16 MiB
+    keep     how many decoded tools and rules stay in memory: 0 on a board, many on Linux
+    Raises ``ImageError``.  Cost: the head and two small sections decoded, the file read once for its CRC.
+    """
+
+    def __init__(self, read, size: int, keep: int = 0):
+        self._read = read
+        self._keep = keep
+        self._tools = {}
+        self._rules = {}
+        self._size = size
+        try:
+            self._load()
+        except (ValueError, TypeError, KeyError, IndexError) as e:      # a well-formed file of another shape
+            raise ImageError("image: the head or an index has another shape than format %d (%s)" % (FORMAT, e),
+                             "build it again with this version of clawlite")
+
+    def _load(self):
+        if self._size > MAX_IMAGE:
+            raise ImageError("image: %d bytes, expected at most %d" % (self._size, MAX_IMAGE))
+        head, body, length = self._open()
+        self.compiler, self.requires, self.sources, self.companions, directory = head
+        self._where = {}
+        for section, size in directory:
+            self._where[section] = (body, size)
+            body += size
+            length -= size
+        if length:
+            raise ImageError("image: the directory and the body differ by %d bytes" % length)
+        self._check_crc(body)
+        self.agent = AgentInfo(self.section(AGENT))
+        self.tools = {}
+        self.names = []                         # in the manifest's order: dicts have none on MicroPython
+        for name, offset, size, entry in self.section(TOOLS):
+            self.tools[name] = (offset, size, entry)
+            self.names.append(name)
+
+    def _open(self) -> tuple:
+        """Return (head, body offset, body length); the first 16 bytes say whether this is an image at all."""
+        start = self.read(0, 16 if self._size > 16 else self._size)
+        if start[:3] != b"\xd9\xd9\xf7":
+            raise ImageError("image: expected the bytes d9 d9 f7 at its start, got %s" % _hex(start[:3]),
+                             "this is not an image; make one with: clawlite build")
+        if start[3:4] != b"\x86" or start[4:5] != b"\x01":
+            raise ImageError("image: this runtime wants format %d, got %s" % (FORMAT, _hex(start[3:5])),
+                             "build it again with this version of clawlite")
+        major, length, pos = cbor.head(start, 5, len(start))
+        if major != 2 or length > MAX_HEAD:
+            raise ImageError("image: expected a head of at most %d bytes, got major type %d of length %d"
+                             % (MAX_HEAD, major, length))
+        head = cbor.decode(self.read(pos, length))
+        pos += length
+        start = self.read(pos, 9 if self._size - pos > 9 else self._size - pos)
+        major, length, skip = cbor.head(start, 0, len(start))
+        if major != 2 or length > self._size - pos - skip:
+            raise ImageError("image: truncated: the body says %d bytes, the file has %d left"
+                             % (length, self._size - pos - skip))
+        return head, pos + skip, length
+
+    def _check_crc(self, end: int):
+        left = self._size - end
+        seal = self.read(end, left if left <= _SEAL else _SEAL)
+        if left not in (40, 73) or seal[0] != 0x44 or seal[5:7] != b"\x58\x20" or (left == 40 and seal[39] != 0xf6) \
+                or (left == 73 and seal[39:41] != b"\x58\x20"):
+            raise ImageError("image: expected 40 or 73 bytes of seal after the body, got %d" % left,
+                             "the file is cut or damaged; build or flash it again")
+        crc, pos = 0, 0
+        while pos < end:
+            size = end - pos if end - pos < _CHUNK else _CHUNK
+            crc = crc32(self._read(pos, size), crc)
+            pos += size
+        if struct.unpack(">I", seal[1:5])[0] != crc & 0xffffffff:
+            raise ImageError("image: bad CRC: the file is damaged", "build or flash it again")
+        self.seal_at = end
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return exactly *length* bytes; a short read is an ``ImageError``."""
+        data = self._read(offset, length)
+        if len(data) != length:
+            raise ImageError("image: truncated: wanted %d bytes at offset %d, got %d" % (length, offset, len(data)))
+        return data
+
+    def part(self, section: int, offset: int, length: int) -> bytes:
+        """Return *length* bytes at *offset* of a section, checked against its size."""
+        start, size = self._where.get(section, (0, 0))
+        if offset < 0 or length < 0 or offset > size or length > size - offset:
+            raise ImageError("image: section %d has %d bytes, wanted %d at offset %d" % (section, size, length, offset))
+        return self.read(start + offset, length)
+
+    def section(self, section: int) -> object:
+        """Return a whole section, decoded; None when the image has none."""
+        if section not in self._where:
+            return None
+        return cbor.decode(self.part(section, 0, self._where[section][1]))
+
+    def _row(self, section: int, number: int) -> bytes:
+        """Return row *number* of a table: (rows + 1) big-endian u32 offsets, then the rows."""
+        start, end = struct.unpack(">II", self.part(section, 4 * number, 8))
+        return self.part(section, start, end - start)
+
+    def tool(self, name: str) -> Tool:
+        """Return the tool *name*, or None.  ``read_file`` and ``read-file`` name the same tool (DESIGN 7)."""
+        tool = self._tools.get(name)
+        if tool is None:
+            where = self.tools.get(name)
+            if where is None:
+                name = name.replace("_", "-")
+                where = self.tools.get(name)
+                if where is None:
+                    return None
+            try:
+                tool = Tool(cbor.decode(self.part(RECORDS, where[0], where[1]), 0, None, 40), where[2])
+            except (ValueError, TypeError) as e:
+                raise ImageError("image: the record of tool %s is damaged (%s)" % (name, e))
+            if len(self._tools) < self._keep:
+                self._tools[name] = tool
+        return tool
+
+    def rule(self, number: int) -> list:
+        """Return rule *number*: [id, action, reason, timeout_s, allow_on_timeout, root or None, policy]."""
+        rule = self._rules.get(number)
+        if rule is None:
+            rule = cbor.decode(self._row(RULES, number))
+            if len(rule) != 7:
+                raise ImageError("image: rule %d is damaged" % number)
+            if len(self._rules) < self._keep:
+                self._rules[number] = rule
+        return rule
+
+    def automaton(self, number: int) -> bytes:
+        """Return the table of automaton *number* (core/automaton.py)."""
+        return self._row(AUTOMATA, number)
+
+    def prose(self, where: list) -> str:
+        """Return the text at [offset, length] of PROSE."""
+        return decode_utf8(self.part(PROSE, where[0], where[1]))
+
+    def missing(self, abilities) -> list:
+        """Return what the image requires and *abilities* lacks, in the image's order."""
+        return [name for name in self.requires if name not in abilities]
+
+    def require(self, abilities, device: str):
+        """Raise ``ImageMismatch`` when the image needs what *device* lacks."""
+        missing = self.missing(abilities)
+        if missing:
+            raise ImageMismatch("image: needs %s, which %s does not have" % (", ".join(missing), device),
+                                "build it for this device, or run it on one that has it")
+
+
+def _hex(data: bytes) -> str:
+    return " ".join(["%02x" % b for b in data]) or "nothing"

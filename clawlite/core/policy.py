@@ -1,0 +1,127 @@
+"""Policy: which rule decides a call.
+
+The host folds the ordered rules (CKP 0.2.0, 5.8) into one *entry* per tool:
+
+    None          no rule can match: denied
+    n >= 0        rule n, whatever the arguments
+    [n, ...]      try these in order, the first whose condition holds decides; none: denied
+
+1. First match wins; no match is a denial (5.8 "Validation Rules", items 2 and 3).
+2. Several entries (all policies, the tool's ``policy_ref``, the request's ``context.policy``) give the
+   strictest of their decisions: an override can tighten, never loosen.
+3. The only condition is ``path_within``: the host refuses manifests with any other.
+"""
+from clawlite.core.dialect import const
+
+DENY, APPROVE, AUDIT, ALLOW = 0, 1, 2, 3        # strictest first: decisions are compared by number
+ACTIONS = ("deny", "require-approval", "audit-only", "allow")
+
+_ACTION = const(1)
+_ROOT = const(5)
+
+
+class Decision:
+    """What was decided.
+
+    action   DENY .. ALLOW
+    rule     the deciding rule, see ``Image.rule``, or None when no rule matched
+    trace    list of (rule number, matched): what was looked at, in order
+    rests    True when an allow rests on where a path lies: links must be resolved before it counts
+    """
+
+    def __init__(self, action: int, rule, trace: list, rests: bool):
+        self.action = action
+        self.rule = rule
+        self.trace = trace
+        self.rests = rests
+
+
+def decide(image, entry, paths) -> Decision:
+    """Return the decision of one entry.
+
+    image    has ``rule(number)``
+    entry    as above
+    paths    list of normalised absolute paths of the call's arguments; None stands for one that has no meaning
+    Cost     a look-up plus the entry's own rules, whatever the number of rules.
+    """
+    if entry is None:
+        return Decision(DENY, None, [], False)
+    if isinstance(entry, int):
+        rule = image.rule(entry)
+        return Decision(rule[_ACTION], rule, [(entry, True)], False)
+    trace = []
+    for number in entry:
+        rule = image.rule(number)
+        root = rule[_ROOT]
+        matched = root is None or holds(root, paths, rule[_ACTION])
+        trace.append((number, matched))
+        if matched:
+            return Decision(rule[_ACTION], rule, trace, root is not None)
+    return Decision(DENY, None, trace, False)
+
+
+def strictest(decisions: list) -> Decision:
+    """Return the strictest of one or more decisions; the first of equals.  It rests on links when any of them does."""
+    winner = decisions[0]
+    rests = winner.rests
+    for decision in decisions:
+        if decision.action < winner.action:
+            winner = decision
+        rests = rests or decision.rests
+    winner.rests = rests
+    return winner
+
+
+def holds(root: str, paths: list, action: int) -> bool:
+    """Return whether ``path_within: root`` holds for a call's paths.
+
+    A permission needs every path inside; a denial needs one path inside, or one without meaning.  A call without
+    a path fulfils no ``path_within`` (nothing can be said of where it acts).
+    """
+    for path in paths:
+        inside = path is not None and is_within(path, root)
+        if action == DENY:
+            if inside or path is None:
+                return True
+        elif not inside:
+            return False
+    return action != DENY and len(paths) > 0
+
+
+def is_within(path: str, root: str) -> bool:
+    """Return whether *path* is *root* or below it, by whole components; both normalised."""
+    return path == root or root == "/" or path.startswith(root + "/")
+
+
+def normalise(path, base: str = "/workspace"):
+    """Return *path* absolute, without ``.``, ``..``, doubled slashes or a trailing one; None when it has no meaning.
+
+    path     what the caller gave: anything; a relative one is below *base*
+    ``..`` above the root stays at the root, as the kernel has it.  ``//etc`` is ``/etc``: POSIX lets a leading
+    ``//`` mean something else, and a library that keeps it slips past a rule about ``/etc``.
+    """
+    if not isinstance(path, str) or not path or "\0" in path or len(path) > 4096:
+        return None
+    if not path.startswith("/"):
+        path = base + "/" + path
+    kept = []
+    for part in path.split("/"):
+        if part == "..":
+            if kept:
+                kept.pop()
+        elif part and part != ".":
+            kept.append(part)
+    return "/" + "/".join(kept)
+
+
+def paths_of(names: list, arguments: dict) -> list:
+    """Return the normalised paths that a call's arguments hold, in the order of *names*; lists of paths are opened."""
+    found = []
+    for name in names:
+        value = arguments.get(name)
+        if isinstance(value, list):
+            for item in value:
+                found.append(normalise(item))
+        elif value is not None:
+            found.append(normalise(value))
+    return found

@@ -1,0 +1,239 @@
+"""The operator's session: CKP methods over JSON-RPC (CKP 0.2.0, 9.3).
+
+The agent's lifecycle and the session are two state machines: a board is READY for its console before any operator
+comes, and ``claw.initialize`` opens a session then.  After ``claw.shutdown`` the line takes a new ``initialize``.
+Decisions (docs/adr/0006): checks in the order version, params, state; the image outranks the manifest in
+``initialize``; a refused ``initialize`` leaves a running session as it was; batches are answered as batches.
+"""
+from clawlite.core import lifecycle, rpc, tools, version
+from clawlite.core.clock import iso8601
+from clawlite.core.effect import SEND
+from clawlite.core.errors import ClawError, InternalError, InvalidParams, InvalidRequest, MethodNotFound
+
+DRAIN_MS = 5000                 # claw.shutdown without timeout_ms
+
+
+class Session:
+    """One operator's line.
+
+    agent    ``agent.Agent``
+    loads    the shell's JSON decoder: bytes -> value, raises ``ParseError``
+    """
+
+    def __init__(self, agent, loads):
+        self.agent = agent
+        self._loads = loads
+        self._opened_ms = None          # None until the first initialize
+        self._open = False
+        self._beat_ms = None
+        self._clock = None              # (epoch seconds, at monotonic ms), None while the clock is unset
+        self._calls = {}                # request_id -> task number, of the calls under way
+
+    def set_clock(self, epoch_s: int, now_ms: int):
+        """Say what time it is: for the time stamps of heartbeats."""
+        self._clock = (epoch_s, now_ms)
+
+    def record(self, data: bytes, now_ms: int):
+        """Take one machine record: a request, a notification or a batch of them."""
+        try:
+            message = self._loads(data)
+        except ClawError as e:
+            self._send(rpc.error(None, e))
+            return
+        if not isinstance(message, list):
+            self._one(message, self._send, now_ms)
+        elif not message or len(message) > rpc.MAX_BATCH:
+            self._send(rpc.error(None, InvalidRequest("batch: expected 1 to %d requests, got %d" % (rpc.MAX_BATCH, len(message)))))
+        else:
+            self._batch(message, now_ms)
+
+    def too_long(self, size: int, limit: int):
+        """Answer a line that the framer dropped."""
+        self._send(rpc.error(None, InvalidRequest("record: expected at most %d bytes, got %d" % (limit, size))))
+
+    def _batch(self, messages: list, now_ms: int):
+        expected = 0
+        for message in messages:
+            expected += not isinstance(message, dict) or "id" in message or not isinstance(message.get("method"), str)
+        batch = rpc.Batch(expected)
+
+        def reply(answer):
+            whole = batch.add(answer)
+            if whole is not None:
+                self._send(whole)
+        for message in messages:
+            self._one(message, reply, now_ms)
+
+    def _send(self, message):
+        self.agent.effects.append((SEND, message))
+
+    def _one(self, message, reply, now_ms: int):
+        try:
+            request = rpc.parse(message)
+        except ClawError as e:
+            reply(rpc.error(rpc.id_of(message), e))
+            return
+        if request is None or request.id is rpc.NO_ID:
+            return                      # a response, or a notification: nothing here is done on one, and none is answered
+        try:
+            value = self._call(request, reply, now_ms)
+        except ClawError as e:
+            reply(rpc.error(request.id, e))
+            return
+        except Exception as e:
+            reply(rpc.error(request.id, InternalError("%s: %s" % (type(e).__name__, e), "this is a bug in clawlite")))
+            return
+        if value is not None:
+            reply(rpc.result(request.id, value))
+
+    def _call(self, request, reply, now_ms: int):
+        """Return the result, or None when *reply* is called later."""
+        method, params = request.method, request.params
+        if isinstance(params, list):
+            raise InvalidParams("params: expected an object, got an array")
+        if method == "claw.initialize":
+            return self._initialize(params, now_ms)
+        if self._opened_ms is None:
+            raise InvalidRequest("expected claw.initialize first, got %s" % method[:60])
+        if method == "claw.status":
+            return {"state": self.agent.lifecycle.state, "uptime_ms": now_ms - self._opened_ms}
+        if not self._serves(method):
+            raise MethodNotFound("unknown method %s" % method[:60], "" if not method.startswith("claw.") else
+                                 "this agent is %s" % self._level())
+        if not self._open:
+            raise InvalidRequest("%s: the agent is %s" % (method, self.agent.lifecycle.state))
+        if method == "claw.shutdown":
+            return self._shutdown(request.id, params, reply, now_ms)
+        if method == "claw.tool.call":
+            return self._tool_call(request.id, params, reply, now_ms)
+        return self._answer(request.id, params, method == "claw.tool.approve", reply, now_ms)
+
+    def _serves(self, method: str) -> bool:
+        """A method is answered when the image declares its primitive (DESIGN 13): tools need a tool."""
+        if method in ("claw.tool.call", "claw.tool.approve", "claw.tool.deny"):
+            return len(self.agent.image.names) > 0
+        return method == "claw.shutdown"
+
+    def _level(self) -> str:
+        return "level-%d" % self.agent.image.agent.level
+
+    def _initialize(self, params: dict, now_ms: int) -> dict:
+        spoken = version.negotiate(params.get("protocolVersion"))
+        info = _field(params, "clientInfo", dict, "")
+        _field(info, "name", str, "clientInfo.")
+        _field(info, "version", str, "clientInfo.")
+        _check_manifest(params)
+        asked = _field(params, "capabilities", dict, "")
+        if self._open:
+            raise InvalidRequest("claw.initialize: this session is open already", "send claw.shutdown first")
+        if self.agent.lifecycle.state == lifecycle.STOPPED:
+            self.agent.start(now_ms)
+        elif not self.agent.is_ready:
+            raise InvalidRequest("claw.initialize: the agent is %s" % self.agent.lifecycle.state)
+        agent = self.agent.image.agent
+        capabilities = {}
+        if self.agent.image.names and (not asked or "tools" in asked):
+            capabilities["tools"] = {}
+        self._open = True
+        self._opened_ms = now_ms
+        self._beat_ms = now_ms + agent.heartbeat_ms
+        return {"protocolVersion": spoken, "agentInfo": {"name": agent.identity, "version": agent.version},
+                "conformanceLevel": self._level(), "capabilities": capabilities}
+
+    def _shutdown(self, id, params: dict, reply, now_ms: int):
+        _field(params, "reason", str, "", False)
+        timeout_ms = _field(params, "timeout_ms", int, "", False)
+        if timeout_ms is not None and not 0 <= timeout_ms <= 86400000:
+            raise InvalidParams("timeout_ms: expected 0 to 86400000, got %d" % timeout_ms)
+        self._open = False
+        self._beat_ms = None
+        self.agent.stop(DRAIN_MS if timeout_ms is None else timeout_ms,
+                        lambda drained, _: reply(rpc.result(id, {"drained": drained})), now_ms)
+
+    def _tool_call(self, id, params: dict, reply, now_ms: int):
+        name = _field(params, "name", str, "")
+        arguments = _field(params, "arguments", dict, "")
+        context = _field(params, "context", dict, "")
+        request_id = _field(context, "request_id", str, "context.")
+        if not is_uuid(request_id):
+            raise InvalidParams("context.request_id: expected a UUID, got %s" % request_id[:40])
+        _field(context, "identity", str, "context.")
+        policy = _field(context, "policy", str, "context.", False)
+        sandbox = _field(context, "sandbox", str, "context.", False)
+        if sandbox is not None and sandbox != self.agent.image.agent.sandbox:
+            raise InvalidParams("context.sandbox: unknown sandbox %s" % sandbox[:60], "this agent has: %s" % self.agent.image.agent.sandbox)
+        if request_id in self._calls:
+            raise InvalidRequest("context.request_id: a call with this id is under way", "send a new id with a new call")
+        tools.known(self.agent.image, name)
+        ran = []                        # not empty once the call has ended, which may be before begin returns
+
+        def ended(value, error, _):
+            self._calls.pop(request_id, None)
+            ran.append(True)
+            reply(rpc.error(id, error) if error else rpc.result(id, value.to_json()))
+        number = self.agent.begin(tools.call(self.agent.image, name, arguments, "operator", policy), ended, now_ms)
+        if not ran:
+            self._calls[request_id] = number
+
+    def _answer(self, id, params: dict, approved: bool, reply, now_ms: int):
+        """Answer a pending call.  An id that is unknown, expired or used releases nothing, and the reply says so."""
+        number = self._calls.get(_field(params, "request_id", str, ""))
+        reason = _field(params, "reason", str, "", False)
+        task = self.agent.tasks.get(number)
+        waits = task is not None and task.approval is not None
+        reply(rpc.result(id, {"acknowledged": waits}))
+        if waits:                       # after the reply: the acknowledgement comes before the call's own result
+            self.agent.answer(task, approved, reason or "", now_ms)
+
+    def tick(self, now_ms: int):
+        """Send a heartbeat when one is due, while READY (CKP 0.2.0, 9.3.1)."""
+        if self._beat_ms is not None and now_ms >= self._beat_ms:
+            interval = self.agent.image.agent.heartbeat_ms
+            self._beat_ms += interval * ((now_ms - self._beat_ms) // interval + 1)
+            clock = self._clock
+            self._send(rpc.notification("claw.heartbeat", {
+                "state": self.agent.lifecycle.state, "uptime_ms": now_ms - self._opened_ms,
+                "timestamp": "unset" if clock is None else iso8601(clock[0] + (now_ms - clock[1]) // 1000)}))
+
+    def deadline(self):
+        """Return the monotonic time of the next heartbeat, or None."""
+        return self._beat_ms
+
+
+def _field(params: dict, name: str, kind, where: str, required: bool = True):
+    """Return params[name], checked; None when it may be left out and is."""
+    value = params.get(name)
+    if value is None and not (required or name in params):
+        return None
+    if not isinstance(value, kind) or value is True or value is False or required and kind is str and not value:
+        said = {str: "a string", dict: "an object", int: "an integer"}[kind]
+        raise InvalidParams("%s%s: expected %s%s" % (where, name, said, "" if name in params else ", there is none"))
+    return value
+
+
+def _check_manifest(params: dict):
+    """Check the shape of the manifest in ``initialize``; the image stays the authority over what this agent is."""
+    manifest = params.get("manifest")
+    if isinstance(manifest, str):
+        from clawlite.core.uri import parse
+        parse(manifest)
+    elif not isinstance(manifest, dict):
+        raise InvalidParams("manifest: expected a Claw manifest or a claw:// URI" + ("" if "manifest" in params else ", there is none"))
+    elif manifest.get("kind") != "Claw":
+        raise InvalidParams('manifest.kind: expected "Claw"')
+    else:
+        _field(_field(manifest, "metadata", dict, "manifest."), "name", str, "manifest.metadata.")
+        _field(manifest, "spec", dict, "manifest.")
+
+
+def is_uuid(text: str) -> bool:
+    """Return whether *text* is a UUID in its text form (RFC 9562, 4): 8-4-4-4-12 hexadecimal digits."""
+    if len(text) != 36:
+        return False
+    for i, c in enumerate(text):
+        if i in (8, 13, 18, 23):
+            if c != "-":
+                return False
+        elif not ("0" <= c <= "9" or "a" <= c <= "f" or "A" <= c <= "F"):
+            return False
+    return True

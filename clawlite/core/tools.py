@@ -1,0 +1,183 @@
+"""The one pipeline: the only way to run a tool (DESIGN 4, 7).
+
+    known? -> arguments fit? -> autonomy -> policy -> links resolved? -> approval? -> handler -> output bound -> log
+
+1. ``call`` is a generator of effects; whoever drives it carries them out.  2. A gate that cannot decide denies.
+3. A handler that fails gives a result with ``is_error``; a gate that says no raises.  4. Whatever the end, it is logged.
+"""
+from clawlite.core import policy
+from clawlite.core.effect import APPROVE, LOG, RESOLVE, RUN
+from clawlite.core.errors import ClawError, InvalidParams, PolicyDenied, SandboxDenied, ToolTimeout
+from clawlite.core.image import HAS_SIDE_EFFECTS
+from clawlite.core.render import call_text, canonical
+from clawlite.core.schema import check
+
+OBSERVER, SUPERVISED, AUTONOMOUS = 0, 1, 2
+APPROVAL_S = 300                # an approval that says no time, and one that autonomy asks for (decision: 300 s, deny)
+
+
+class Result:
+    """What a tool gave.
+
+    text            str, at most the tool's ``max_output`` bytes of UTF-8
+    is_error        bool, the tool ran and failed
+    value           what the handler returned, None after an error: reflex rules read its fields
+    original_bytes  int, bytes before the cut, or 0 when nothing was cut
+    """
+
+    def __init__(self, text: str, is_error: bool, value=None, original_bytes: int = 0):
+        self.text = text
+        self.is_error = is_error
+        self.value = value
+        self.original_bytes = original_bytes
+
+    def to_json(self) -> dict:
+        """Return the result of ``claw.tool.call`` (CKP 0.2.0, 9.3.2), the cut made explicit."""
+        result = {"content": [{"type": "text", "text": self.text}], "isError": self.is_error}
+        if self.original_bytes:
+            result["truncated"] = True
+            result["original_bytes"] = self.original_bytes
+        return result
+
+
+class Approval:
+    """A call that waits for a person.
+
+    tool, arguments   what would run
+    rule              the rule that asks, or None when autonomy does
+    timeout_s         int >= 1
+    allow             bool, what happens when nobody answers
+    """
+
+    def __init__(self, tool, arguments: dict, rule):
+        self.tool = tool
+        self.arguments = arguments
+        self.rule = rule
+        self.timeout_s = rule[3] or APPROVAL_S if rule else APPROVAL_S
+        self.allow = bool(rule and rule[4])
+        self.request_id = None
+        self.due_ms = 0
+
+    def question(self) -> str:
+        """Return the lines that a person is asked with."""
+        if self.rule:
+            why = "rule %s asks first" % self.rule[0] + (": " + self.rule[2] if self.rule[2] else "")
+        else:
+            why = "this agent is supervised and the tool has side effects"
+        return "Approve %s?\n  %s" % (call_text(self.tool.name, self.arguments), why)
+
+
+def call(image, name: str, arguments, caller: str, override=None):
+    """Run one tool call; a generator of effects that returns a ``Result``.
+
+    name       str, as the caller wrote it
+    arguments  what the caller sent: anything
+    caller     "console", "operator" or "provider", for the log
+    override   name of a policy that may tighten, or None
+    Raises ``InvalidParams``, ``PolicyDenied``, ``SandboxDenied``, ``ApprovalTimeout``, ``ApprovalDenied``,
+    ``ToolTimeout``.  Source  CKP 0.2.0, 5.1, 5.4, 5.8, 9.3.2.
+    """
+    tool = known(image, name)
+    event = {"event": "tool.call", "tool": tool.name, "caller": caller, "arguments": arguments}
+    try:
+        result = yield from _gated(image, tool, arguments, override, event)
+    except ClawError as e:
+        event["status"] = "refused" if not isinstance(e, ToolTimeout) else "timeout"
+        event["code"] = e.code
+        yield (LOG, event)
+        raise
+    event["status"] = "error" if result.is_error else "ok"
+    yield (LOG, event)
+    return result
+
+
+def known(image, name):
+    """Return the tool *name*; raises ``InvalidParams`` (-32602) for one that the image does not have."""
+    tool = image.tool(name) if isinstance(name, str) else None
+    if tool is None:
+        raise InvalidParams("unknown tool %s" % canonical(name, 40), "this agent has: %s" % (", ".join(image.names) or "none"))
+    return tool
+
+
+def _gated(image, tool, arguments, override, event):
+    if not isinstance(arguments, dict):
+        raise InvalidParams("%s: expected arguments as an object, got %s" % (tool.name, canonical(arguments, 40)))
+    wrong = check(tool.schema, arguments, image.automaton)
+    if wrong:
+        raise InvalidParams("%s: %s" % (tool.name, wrong), "", {"tool": tool.name})
+    autonomy = image.agent.autonomy
+    if autonomy == OBSERVER:
+        raise PolicyDenied("%s: this agent only observes; it runs no tools" % tool.name, "",
+                           {"tool": tool.name, "action": "deny", "autonomy": "observer"})
+    decision = yield from _decide(image, tool, arguments, override)
+    rule = decision.rule
+    event["action"] = policy.ACTIONS[decision.action]
+    event["rule_id"] = rule[0] if rule else None
+    event["trace"] = [[number, matched] for number, matched in decision.trace]
+    if decision.action == policy.DENY:
+        raise _denied(tool, rule)
+    if decision.action == policy.APPROVE:
+        yield (APPROVE, Approval(tool, arguments, rule))
+    elif autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS:
+        yield (APPROVE, Approval(tool, arguments, None))
+    outcome = yield (RUN, tool, arguments)
+    return _result(tool, outcome, image)
+
+
+def _decide(image, tool, arguments, override):
+    entries = [tool.entry]
+    if tool.bound is not None:
+        entries.append(tool.bound[0])
+    if override is not None:
+        entries.append(_entry_of(tool, override))
+    paths = policy.paths_of(tool.paths, arguments)
+    decision = _strictest(image, entries, paths)
+    if decision.rests and decision.action != policy.DENY:
+        # The text of the path allows it; where its links lead decides (a link out of the root is the oldest trick).
+        resolved = []
+        for path in paths:
+            real = yield (RESOLVE, path)
+            if real is None:
+                raise SandboxDenied("%s: the path %s cannot be resolved" % (tool.name, path), "", {"tool": tool.name})
+            resolved.append(real)
+        decision = policy.strictest([decision, _strictest(image, entries, resolved)])
+    return decision
+
+
+def _strictest(image, entries, paths):
+    return policy.strictest([policy.decide(image, entry, paths) for entry in entries])
+
+
+def _entry_of(tool, override):
+    for name, entry in tool.policies:
+        if name == override:
+            return entry
+    raise InvalidParams("context.policy: unknown policy %s" % canonical(override, 40),
+                        "this agent has: %s" % ", ".join([name for name, _ in tool.policies]))
+
+
+def _denied(tool, rule):
+    data = {"tool": tool.name, "action": "deny", "rule_id": rule[0] if rule else None}
+    if rule is None:
+        return PolicyDenied("Policy denied: no rule allows %s" % tool.name, "add a rule that matches it", data)
+    return PolicyDenied("Policy denied: rule %s blocks %s%s" % (rule[0], tool.name, ": " + rule[2] if rule[2] else ""), "", data)
+
+
+def _result(tool, outcome, image):
+    done, value = outcome
+    if not done:
+        if isinstance(value, ToolTimeout):
+            raise value
+        return Result("%s failed: %s" % (tool.name, value), True)
+    if tool.output is not None:
+        wrong = check(tool.output, value, image.automaton)
+        if wrong:
+            return Result("%s returned what its output_schema does not allow: %s" % (tool.name, wrong), True)
+    text = value if isinstance(value, str) else canonical(value)
+    data = text.encode()
+    if len(data) <= tool.max_output:
+        return Result(text, False, value)
+    end = tool.max_output
+    while end and data[end] & 0xc0 == 0x80:     # never cut inside a character
+        end -= 1
+    return Result(str(data[:end], "utf-8"), False, value, len(data))
