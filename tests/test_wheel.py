@@ -1,0 +1,123 @@
+"""The wheel outside the checkout: built from an sdist of what git would take, installed, and used in an empty folder."""
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+# Outside means outside: no way back into the checkout, and no setting of this run.
+CLEAN = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" and not k.startswith("CLAWLITE_")}
+BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, 'build_' + sys.argv[1])(sys.argv[2]))"
+
+
+def _run(*command, cwd, **env) -> str:
+    done = subprocess.run([str(c) for c in command], cwd=cwd, env=dict(CLEAN, **env), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, "%s\n%s%s" % (command, done.stdout, done.stderr)
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """checkout -> sdist -> wheel, pure Python, so that a file that git or the sdist misses is missed here."""
+    tmp = tmp_path_factory.mktemp("wheel")
+    listed = _run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT)
+    for name in listed.splitlines():
+        if (ROOT / name).is_file():         # not one that was removed but not committed
+            (tmp / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp / "tree" / name).write_bytes((ROOT / name).read_bytes())
+    _run(sys.executable, "-c", BUILD, "sdist", tmp, cwd=tmp / "tree")
+    sdist, = tmp.glob("*.tar.gz")
+    _run("tar", "-xzf", sdist, cwd=tmp)
+    _run(sys.executable, "-c", BUILD, "wheel", tmp, cwd=tmp / sdist.name[:-len(".tar.gz")], CLAWLITE_NO_EXT="1")
+    found, = tmp.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    """Return the Python of a fresh environment that holds the wheel and nothing else, not even pip."""
+    home = tmp_path_factory.mktemp("installed")
+    _run(sys.executable, "-m", "venv", "--without-pip", home / "venv", cwd=home)
+    python = home / "venv/bin/python"
+    _run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=home)
+    return python
+
+
+def test_wheel_is_pure_and_holds_what_is_not_python(wheel):
+    assert wheel.name.endswith("-py3-none-any.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    for pattern in ("clawlite/_data/boards/", "clawlite/_data/firmware-host/micropython/", "clawlite/core/cbor.pxd"):
+        assert [n for n in names if n.startswith(pattern)], pattern
+    # The package, its metadata, and nothing else at the top of site-packages.
+    assert {n.partition("/")[0].partition("-")[0] for n in names} == {"clawlite"}
+    assert [n for n in names if "__pycache__" in n or n.endswith((".so", ".c", ".mpy"))] == []
+
+
+def test_wheel_has_no_base_dependency(wheel):
+    archive = zipfile.ZipFile(wheel)
+    metadata, = [n for n in archive.namelist() if n.endswith(".dist-info/METADATA")]
+    needs = [line for line in archive.read(metadata).decode().splitlines() if line.startswith("Requires-Dist:")]
+    assert needs and [line for line in needs if "extra ==" not in line] == []
+
+
+def test_every_data_file_of_the_package_is_in_the_wheel(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    listed = _run("git", "ls-files", "clawlite", "boards", "firmware-host", cwd=ROOT).splitlines()
+    expected = {n if n.startswith("clawlite/") else "clawlite/_data/" + n for n in listed if (ROOT / n).is_file()}
+    assert sorted(expected - names) == []
+
+
+def test_installed_version(installed, tmp_path):
+    version = _run(installed, "-c", "import clawlite; print(clawlite.__version__)", cwd=tmp_path)
+    assert version in _run(installed, "-m", "clawlite", "--version", cwd=tmp_path)
+    assert version in _run(installed.parent / "clawlite", "--version", cwd=tmp_path)
+
+
+def test_installed_data(installed, tmp_path):
+    out = _run(installed, "-c", "from clawlite.host.data import *; import clawlite.host.data as d\n"
+               "print(d.__file__); print(d.boards_dir()); print(d.firmware_dir())", cwd=tmp_path).splitlines()
+    module, boards, firmware = [Path(line) for line in out]
+    assert not module.is_relative_to(ROOT)
+    assert list(boards.glob("*.toml")) and list((firmware / "micropython").glob("*.py"))
+    assert boards.is_relative_to(module.parents[1]) and firmware.is_relative_to(module.parents[1])
+
+
+def test_core_needs_neither_site_nor_any_package(installed, tmp_path):
+    """As the launcher starts it: -I -S, with the package's folder as the only addition to the path."""
+    site = _run(installed, "-c", "import clawlite; print(clawlite.__path__[0])", cwd=tmp_path)
+    code = ("import sys; sys.path.append(%r); import clawlite, pkgutil, importlib, clawlite.core as core\n"
+            "names = [m.name for m in pkgutil.iter_modules(core.__path__)]\n"
+            "[importlib.import_module('clawlite.core.' + n) for n in names]\n"
+            "print(len(names), 'site' in sys.modules)" % str(Path(site).parent))
+    count, has_site = _run(installed, "-I", "-S", "-c", code, cwd=tmp_path).split()
+    assert int(count) == len([p for p in (ROOT / "clawlite/core").glob("*.py") if p.stem != "__init__"])
+    assert has_site == "False"
+
+
+def test_import_of_the_package_costs_nothing(installed, tmp_path):
+    """``import clawlite`` brings in os, which every start has but -S, and nothing else."""
+    out = _run(installed, "-c", "import sys; old = set(sys.modules); import clawlite; print(set(sys.modules) - old)",
+               cwd=tmp_path)
+    assert out == "{'clawlite'}"
+
+
+def test_data_of_a_checkout():
+    from clawlite.host.data import boards_dir, firmware_dir
+    assert boards_dir() == ROOT / "boards" and firmware_dir() == ROOT / "firmware-host"
+
+
+def test_no_ext_takes_the_source_although_an_extension_lies_beside_it(tmp_path):
+    """An extension that cannot even be loaded shows which file the import took."""
+    core = tmp_path / "clawlite/core"
+    core.mkdir(parents=True)
+    for name in ("__init__.py", "core/__init__.py", "core/errors.py"):
+        (tmp_path / "clawlite" / name).write_bytes((ROOT / "clawlite" / name).read_bytes())
+    (core / "errors.abi3.so").write_bytes(b"not an extension")
+    command = [sys.executable, "-c", "import clawlite.core.errors as e; print(e.__file__)"]
+    assert _run(*command, cwd=tmp_path, CLAWLITE_NO_EXT="1") == str(core / "errors.py")
+    with pytest.raises(AssertionError, match="errors.abi3.so"):
+        _run(*command, cwd=tmp_path)
