@@ -1,0 +1,181 @@
+"""claw.yaml to a Manifest: every file read, every reference followed, every rule of CKP checked.
+
+1. ``load`` returns a Manifest without a problem, or raises ManifestErrors with all of them.
+2. Nothing is run, imported or fetched.  The same folder gives the same Manifest on every machine.
+3. What is valid CKP is accepted, whether a device can do it or not: that is for the back end to say, with
+   ``manifest.problem`` and ``manifest.raise_problems``.
+"""
+import dataclasses
+import os
+
+from clawlite.host.document import Document, LinePlace, Place
+from clawlite.host.models.claw import ClawSpec, Envelope
+from clawlite.host.models.common import Metadata
+from clawlite.host.models.walk import convert
+from clawlite.host.primitives import Primitive, Raws
+from clawlite.host.problems import ManifestErrors, Problem, Problems, did_you_mean, quoted, shown
+from clawlite.host.references import References
+from clawlite.host import rules
+from clawlite.host.sources import Refused, Sources
+
+NAMES = ("claw.yaml", "claw.yml", "claw.json")      # looked for in a folder, in this order
+HEARTBEAT_MS = 30_000                               # CKP 9.3.1
+
+
+@dataclasses.dataclass
+class Manifest:
+    """A whole agent, resolved.
+
+    name, version (None when absent), description ("" when absent), labels, annotations   of the root
+    heartbeat_interval_ms   >= 1
+    identity                Primitive
+    providers, channels, tools, skills, policies, world_models   lists of Primitive, in manifest order;
+                            after the manifest's tools come the functions of tools.py without a Tool of their own
+    memory, sandbox, swarm, telemetry   Primitive or None
+    sources                 [(name relative to the folder, bytes)] of every file read, sorted
+    file                    the root document, as the user would open it; folder: where it lies
+    """
+    name: str
+    version: str
+    description: str
+    labels: dict
+    annotations: dict
+    heartbeat_interval_ms: int
+    identity: Primitive
+    providers: list
+    channels: list
+    tools: list
+    skills: list
+    memory: Primitive
+    sandbox: Primitive
+    policies: list
+    swarm: Primitive
+    telemetry: Primitive
+    world_models: list
+    sources: list
+    file: str
+    folder: str
+    problems: Problems = dataclasses.field(repr=False)
+    _versions: dict = dataclasses.field(repr=False)
+    _uris: dict = dataclasses.field(repr=False)
+
+    def primitives(self) -> list:
+        """Return every primitive, in the order of the kinds in the root's spec."""
+        found = [self.identity]
+        for group in (self.providers, self.channels, self.tools, self.skills, self.memory, self.sandbox, self.policies,
+                      self.swarm, self.telemetry, self.world_models):
+            found += group if isinstance(group, list) else [group] if group else []
+        return found
+
+    def resolve(self, kind: str, reference: str) -> Primitive:
+        """Return the primitive that a checked *reference* (name or claw:// URI) of another one means."""
+        name = rules.resolve(kind, reference, self._versions, self._uris)
+        return [p for p in self.primitives() if p.kind == kind and p.name == name][0]
+
+    def where(self, primitive: Primitive, *path) -> tuple:
+        """Return (file, line) of the field at *path* in the spec of *primitive*."""
+        return primitive.where(*path)
+
+    def problem(self, primitive: Primitive, path: tuple, message: str, expected: str = "", found: str = "",
+                hint: str = "", key: bool = False) -> None:
+        """Add a problem of a later stage at *path* in the spec of *primitive*; ``raise_problems`` raises them together."""
+        self.problems.add(primitive.place, path, message, expected, found, hint, key)
+
+    def raise_problems(self) -> None:
+        """Raise ManifestErrors when a later stage added a problem."""
+        self.problems.raise_all()
+
+
+def load(path) -> Manifest:
+    """Return the Manifest at *path*: claw.yaml, a JSON file, or a folder with one of NAMES in it.
+
+    Raises ManifestErrors with all problems of all files.
+    """
+    return _Loader(_locate(os.fspath(path))).load()
+
+
+def _locate(path: str) -> str:
+    if not os.path.isdir(path):
+        return path
+    for name in NAMES:
+        if os.path.isfile(os.path.join(path, name)):
+            return os.path.join(path, name)
+    near = did_you_mean("claw.yaml", sorted(os.listdir(path))[:1000])
+    raise ManifestErrors([Problem((), "there is no claw.yaml in this folder", path,
+                                  hint=near or "name the manifest, or make one with: clawlite new NAME")])
+
+
+class _Loader:
+    def __init__(self, file: str):
+        self.file = file
+        self.problems = Problems()
+        self.sources = Sources(os.path.dirname(file))
+        self.raws = Raws(self.problems)
+
+    def load(self) -> Manifest:
+        root = Place(self._root())
+        metadata = self._envelope(root)
+        spec = root.document.data.get("spec")
+        references = References(self.sources, self.problems)
+        if isinstance(spec, dict):
+            convert(spec, ClawSpec, self._report(root.below("spec")))
+            references.follow(spec, root.below("spec"))
+        version = metadata.version if metadata else None
+        found = [self.raws.check(raw, version) for raw in references.raws]
+        uris = {raw.uri: made.name for raw, made in zip(references.raws, found) if made and raw.uri}
+        self._cross(references, uris)
+        heartbeat = self._heartbeat(root)
+        self.problems.raise_all()
+        return self._manifest(metadata, heartbeat, found, uris)
+
+    def _report(self, place):
+        return lambda path, *args, **named: self.problems.add(place, path, *args, **named)
+
+    def _root(self) -> Document:
+        name = os.path.basename(self.file)
+        try:
+            document = self.sources.document(name, self.problems)
+        except Refused as e:
+            raise ManifestErrors([Problem((), e.args[0], self.file, hint=e.args[1])]) from None
+        self.problems.raise_all()
+        if not isinstance(document.data, dict):
+            found = "an empty file" if document.data is None else shown(document.data)
+            raise ManifestErrors([Problem((), f"expected a Claw document, found {found}", document.file, 1)])
+        return document
+
+    def _envelope(self, root: Place):
+        data = root.document.data
+        convert(data, Envelope, self._report(root))
+        if "kind" in data and data["kind"] != "Claw":
+            self.problems.add(root, ("kind",), "", '"Claw"', shown(data["kind"]), did_you_mean(data["kind"], ["Claw"]) or
+                              "a manifest begins with the root document")
+        return convert(data["metadata"], Metadata, lambda *a, **k: None) if "metadata" in data else None
+
+    def _cross(self, references: References, uris: dict) -> None:
+        check = rules.References(self.raws, uris, references.broken, self.problems)
+        for kind, uri, place in references.local:
+            check.slot(kind, uri, place)
+        check.check()
+
+    def _heartbeat(self, root: Place) -> int:
+        metadata = root.document.data.get("metadata")
+        annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+        value = annotations.get("heartbeat_interval_ms", HEARTBEAT_MS) if isinstance(annotations, dict) else HEARTBEAT_MS
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            self.problems.add(root, ("metadata", "annotations", "heartbeat_interval_ms"), "", "a whole number, at least 1",
+                              shown(value), "remove the quotes" if isinstance(value, str) and value.isdigit() else "")
+        return value
+
+    def _manifest(self, metadata: Metadata, heartbeat: int, found: list, uris: dict) -> Manifest:
+        def of(kind):
+            return [primitive for primitive in found if primitive.kind == kind]
+
+        def one(kind):
+            return (of(kind) or [None])[0]
+
+        return Manifest(
+            metadata.name, metadata.version, metadata.description or "", metadata.labels or {}, metadata.annotations or {},
+            heartbeat, one("Identity"), of("Provider"), of("Channel"), of("Tool"), of("Skill"), one("Memory"),
+            one("Sandbox"), of("Policy"), one("Swarm"), one("Telemetry"), of("WorldModel"),
+            sorted(self.sources.files.items()), self.sources.shown(os.path.basename(self.file)),
+            self.sources.folder, self.problems, self.raws.versions, uris)

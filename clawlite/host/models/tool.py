@@ -1,0 +1,60 @@
+"""Tool (CKP 5.4): a function that the agent can call."""
+import re
+from typing import Any, Literal
+
+from clawlite.host.models.common import Amount, Count, Strict, Text
+from clawlite.host.problems import did_you_mean, quoted, shown
+
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+_TRANSPORT = re.compile(r"stdio:///.|https://.|http://(localhost|127\.0\.0\.1|\[::1\])([:/]|\Z)")
+
+
+class MCPSource(Strict):
+    uri: Text
+    tool_name: str | None = None
+
+    @staticmethod
+    def more(value: dict, report) -> None:
+        uri = value.get("uri")
+        if not isinstance(uri, str) or _TRANSPORT.match(uri):
+            return
+        if uri.startswith("mcp://"):
+            report(("uri",), "the mcp:// scheme is reserved and must not be used",
+                   hint="name the transport: stdio:///PATH or https://HOST/...")
+        elif uri:
+            report(("uri",), "", "stdio:///PATH or https://HOST/...", quoted(uri), "http:// is for this machine only"
+                   if uri.startswith("http://") else "")
+
+
+class ToolRetry(Strict):
+    max_attempts: Count | None = None
+    backoff: Literal["exponential", "linear", "constant"] | None = None
+
+
+class ToolSpec(Strict):
+    description: Text | None = None
+    input_schema: dict[str, Any] | None = None
+    output_schema: dict[str, Any] | None = None
+    sandbox_ref: str | None = None
+    policy_ref: str | None = None
+    mcp_source: MCPSource | None = None
+    annotations: dict[str, Any] | None = None
+    timeout_ms: Amount | None = None
+    retry: ToolRetry | None = None
+    composite: bool = False
+    skill_ref: Text | None = None
+
+    @staticmethod
+    def more(value: dict, report) -> None:
+        if "mcp_source" not in value:
+            for field in ("description", "input_schema"):
+                if field not in value:
+                    report((), f'{quoted(field)} is missing; a tool without "mcp_source" needs it')
+        if value.get("composite") is True and "skill_ref" not in value:
+            report((), '"skill_ref" is missing; a composite tool needs the skill that it wraps')
+        hints = value.get("annotations")
+        for name, hint in hints.items() if isinstance(hints, dict) else ():
+            if name in HINTS and not isinstance(hint, bool):
+                report(("annotations", name), "", "true or false", shown(hint))
+            elif name not in HINTS and name.lower() in [known.lower() for known in HINTS]:
+                report(("annotations", name), "unknown hint", hint=did_you_mean(name, HINTS), key=True)

@@ -1,0 +1,148 @@
+"""Check plain data against a Struct, and say everything that is wrong with it.
+
+``msgspec.convert`` stops at the first mistake; this walks the same type information and reports all of them, each with its
+path.  What it returns always converts: integral floats have become integers (5.0 is an integer in JSON Schema).
+"""
+import functools
+import re
+
+import msgspec
+from msgspec import inspect
+
+from clawlite.host.problems import did_you_mean, one_of, quoted, shown
+
+
+def convert(value: object, struct: type, report):
+    """Return *value* as a *struct*, or None when it has a mistake.
+
+    report(path, message, expected="", found="", hint="", key=False) is called for every mistake; path is a tuple below *value*.
+    """
+    wrong = []
+
+    def note(path, message, expected="", found="", hint="", key=False):
+        wrong.append(path)
+        report(path, message, expected, found, hint, key)
+
+    clean = _walk(value, _info(struct), (), note)
+    return None if wrong else msgspec.convert(clean, struct)
+
+
+@functools.lru_cache(maxsize=None)
+def _info(struct: type):
+    return inspect.type_info(struct)
+
+
+def _walk(value, info, path: tuple, report):
+    extra = {}
+    if isinstance(info, inspect.Metadata):
+        info, extra = info.type, info.extra or {}
+    if isinstance(info, inspect.UnionType):         # only X | None is used: None means absent, never null
+        info = [kind for kind in info.types if not isinstance(kind, inspect.NoneType)][0]
+        return _walk(value, info, path, report)
+    return _CHECKS[type(info)](value, info, path, report, extra)
+
+
+def _struct(value, info, path, report, extra):
+    if not isinstance(value, dict):
+        report(path, "", "a mapping", shown(value), _bare_hint(value))
+        return value
+    fields = {field.encode_name: field for field in info.fields}
+    clean = {}
+    for key, item in value.items():
+        if key in fields:
+            clean[key] = _walk(item, fields[key].type, path + (key,), report)
+        else:
+            _unknown(key, fields, value, info.forbid_unknown_fields, path, report)
+    for name, field in fields.items():
+        if field.required and name not in value:
+            report(path, f"the field {quoted(name)} is missing")
+    more = getattr(info.cls, "more", None)
+    if more:
+        more(value, lambda below, *args, **named: report(path + below, *args, **named))
+    return clean
+
+
+def _unknown(key: str, fields: dict, value: dict, strict: bool, path: tuple, report) -> None:
+    """An unknown field is an error where the schema is closed; elsewhere only a near miss of an absent field is."""
+    hint = did_you_mean(key, [name for name in fields if name not in value] if not strict else fields)
+    if strict and not hint and len(fields) <= 12:
+        hint = "known here: " + ", ".join(fields)
+    if strict or hint:
+        report(path + (key,), "unknown field", hint=hint, key=True)
+
+
+def _literal(value, info, path, report, extra):
+    known = [name for name in info.values if type(name) is type(value) and name == value]
+    if not known:
+        report(path, "", one_of(info.values), shown(value), did_you_mean(value, info.values))
+    return value
+
+
+def _str(value, info, path, report, extra):
+    if not isinstance(value, str):
+        plain = isinstance(value, (int, float))
+        example = extra.get("example") or (str(value) if plain else "")
+        report(path, "", extra.get("expected", "text"), shown(value), f'put it in quotes: "{example}"' if plain else "")
+    elif info.min_length and len(value) < info.min_length:
+        report(path, "", extra.get("expected", "text that is not empty"), '""')
+    elif info.pattern and not re.search(info.pattern, value):
+        suggest = extra.get("suggest")
+        report(path, "", extra["expected"], shown(value), suggest(value) if suggest else "")
+    return value
+
+
+def _number(value, info, path, report, extra):
+    whole = isinstance(info, inspect.IntType)
+    expected = _range("a whole number" if whole else "a number", info)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or whole and value != int(value):
+        hint = "remove the quotes" if isinstance(value, str) and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", value) else ""
+        report(path, "", expected, shown(value), hint)
+        return value
+    if info.ge is not None and value < info.ge or info.le is not None and value > info.le:
+        report(path, "", expected, shown(value))
+    return int(value) if whole else value
+
+
+def _range(noun: str, info) -> str:
+    if info.ge is not None and info.le is not None:
+        return f"{noun} from {info.ge} to {info.le}"
+    return noun if info.ge is None else f"{noun}, at least {info.ge}"
+
+
+def _bool(value, info, path, report, extra):
+    if not isinstance(value, bool):
+        report(path, "", "true or false", shown(value), _BOOL_WORDS.get(str(value).lower(), ""))
+    return value
+
+
+_BOOL_WORDS = {word: f"write {meant}" for meant, words in (("true", "yes on true"), ("false", "no off false"))
+               for word in words.split()}
+
+
+def _list(value, info, path, report, extra):
+    if not isinstance(value, list):
+        report(path, "", "a list", shown(value), "write it as a list item: - ..." if isinstance(value, (str, dict)) else "")
+        return value
+    if info.min_length and len(value) < info.min_length:
+        report(path, "the list is empty", hint="at least one entry is needed")
+    return [_walk(item, info.item_type, path + (index,), report) for index, item in enumerate(value)]
+
+
+def _dict(value, info, path, report, extra):
+    if not isinstance(value, dict):
+        report(path, "", "a mapping", shown(value), _bare_hint(value))
+        return value
+    return {key: _walk(item, info.value_type, path + (key,), report) for key, item in value.items()}
+
+
+def _bare_hint(value) -> str:
+    return "remove the key, or give it fields" if value is None else ""
+
+
+def _any(value, info, path, report, extra):
+    return value
+
+
+_CHECKS = {inspect.StructType: _struct, inspect.LiteralType: _literal, inspect.StrType: _str, inspect.IntType: _number,
+           inspect.FloatType: _number, inspect.BoolType: _bool, inspect.ListType: _list, inspect.DictType: _dict,
+           inspect.AnyType: _any}

@@ -1,0 +1,129 @@
+"""Problems of a manifest: one record each, shown all together.
+
+1. A problem says what is wrong, where (file, line, path), what was expected, what was found, and what to do.
+2. Nothing here raises on the first one: stages add to one ``Problems`` and raise at the end.
+3. The same record serves people (``text``) and ``--json`` (``to_json``).
+"""
+import dataclasses
+import difflib
+import re
+
+from clawlite.core.errors import ClawError
+
+MAX_SHOWN = 100                     # a hostile file can hold 100,000 mistakes; nobody reads past the first screens
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """One mistake.
+
+    path      tuple of keys and indexes in *file*, () for the file itself
+    message   one sentence without a full stop; may be "" when expected and found say it all
+    file      as the user would open it; line >= 1, or 0 when only the file is known
+    expected, found, hint   "" when they add nothing
+    """
+    path: tuple
+    message: str
+    file: str = ""
+    line: int = 0
+    expected: str = ""
+    found: str = ""
+    hint: str = ""
+
+    def text(self) -> str:
+        """Return one line: ``file:line: path: message, expected X, found Y - hint``."""
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        said = [part for part in (self.message,
+                                  f"expected {self.expected}" if self.expected else "",
+                                  f"found {self.found}" if self.found else "") if part]
+        head = [part for part in (where, path_text(self.path), ", ".join(said)) if part]
+        return ": ".join(head) + (f" - {self.hint}" if self.hint else "")
+
+    def to_json(self) -> dict:
+        """Return the documented keys of ``--json``: all of them, always."""
+        return {"file": self.file, "line": self.line, "path": path_text(self.path), "message": self.message,
+                "expected": self.expected, "found": self.found, "hint": self.hint}
+
+
+class ManifestErrors(ClawError):
+    """A manifest is refused.  ``problems``: every Problem, by file and line; ``str()``: one line for each."""
+    code = -32060
+
+    def __init__(self, problems):
+        self.problems = sorted(set(problems), key=lambda p: (p.file, p.line, path_text(p.path), p.message))
+        shown = [p.text() for p in self.problems[:MAX_SHOWN]]
+        if len(self.problems) > MAX_SHOWN:
+            shown.append(f"... and {len(self.problems) - MAX_SHOWN} more")
+        super().__init__("\n".join(shown), data={"problems": [p.to_json() for p in self.problems[:MAX_SHOWN]]})
+
+
+class Problems:
+    """What the stages of the compiler found so far."""
+
+    def __init__(self):
+        self.found = []
+
+    def add(self, place, path: tuple, message: str, expected: str = "", found: str = "", hint: str = "",
+            key: bool = False) -> None:
+        """Add one problem at *path* below *place* (``document.Place``); *key* points at the key, not the value."""
+        file, line = place.where(path, key)
+        self.found.append(Problem(place.full(path), message, file, line, expected, found, hint))
+
+    def extend(self, errors: ManifestErrors) -> None:
+        self.found.extend(errors.problems)
+
+    def raise_all(self) -> None:
+        """Raise ``ManifestErrors`` when there is at least one problem."""
+        if self.found:
+            raise ManifestErrors(self.found)
+
+
+def path_text(path: tuple) -> str:
+    """Return ``spec.tools[2].inline`` for ("spec", "tools", 2, "inline"); odd keys are quoted."""
+    out = ""
+    for step in path:
+        if isinstance(step, int):
+            out += f"[{step}]"
+        elif _PLAIN_KEY.match(step):
+            out += f".{step}" if out else step
+        else:
+            out += f"[{quoted(step)}]"
+    return out
+
+
+def quoted(text: str) -> str:
+    """Return *text* in double quotes on one line, cut to 60 characters."""
+    text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}..."'
+
+
+def shown(value: object) -> str:
+    """Return how a message names a value that was found: ``"objet"``, ``true``, ``a list``, ``nothing``."""
+    if value is None:
+        return "nothing (null)"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, (int, float)):
+        return str(value)
+    return "a list" if isinstance(value, list) else "a mapping"
+
+
+def did_you_mean(word: object, names) -> str:
+    """Return ``did you mean "object"?`` for the nearest of *names*, or "" when none is near.
+
+    The cut-off grows for short words: "tls" is not a misspelt "tools".
+    """
+    if not isinstance(word, str) or not 2 <= len(word) <= 100:
+        return ""
+    plain = {name.lower().replace("_", "-"): name for name in names}
+    near = difflib.get_close_matches(word.lower().replace("_", "-"), plain, 1, 0.8 if len(word) < 5 else 0.7)
+    return f"did you mean {quoted(plain[near[0]])}?" if near else ""
+
+
+def one_of(names) -> str:
+    """Return ``"a", "b" or "c"`` for the names in their order."""
+    words = [quoted(name) for name in names]
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]

@@ -1,0 +1,32 @@
+"""The registry inside the package: claw://registry/clawlite/NAME@VERSION, one Tool document a file in ``registry/``.
+
+Tools listed here have their handler in the runtime of every device; other registries are not read by this version.
+"""
+import pathlib
+
+from clawlite.host import yamltext
+from clawlite.host.document import Document
+from clawlite.host.problems import did_you_mean, one_of, quoted
+from clawlite.host.sources import Refused
+
+NAMESPACE = "clawlite"
+_FOLDER = pathlib.Path(__file__).with_name("registry")
+
+
+def names() -> list:
+    """Return the names of the tools in the registry, sorted."""
+    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
+
+
+def document(namespace: str, name: str, version: str) -> Document:
+    """Return the document behind claw://registry/NAMESPACE/NAME@VERSION; raises ``Refused`` (message, hint)."""
+    if namespace != NAMESPACE:
+        raise Refused(f"no such registry: {quoted(namespace)}", f'this version knows the registry "{NAMESPACE}" only')
+    known = names()
+    if name not in known:
+        raise Refused(f"the registry {NAMESPACE} has no {quoted(name)}", did_you_mean(name, known) or "it has " + one_of(known))
+    found = yamltext.read((_FOLDER / f"{name}.yaml").read_bytes(), f"claw://registry/{NAMESPACE}/{name}")
+    has = found.data["metadata"]["version"]
+    if version != has:
+        raise Refused(f"the registry {NAMESPACE} has {name} in version {has}, not {version}", f"write {name}@{has}")
+    return found

@@ -1,0 +1,156 @@
+"""The files of a manifest: found, bounded, read once, kept for the source hash.
+
+1. Names are relative to the manifest's folder, with "/", on every system.  Absolute names are refused: an image must not
+   depend on where its maker's folder lies.
+2. A plain name may lead out with ``..`` (a family of robots shares ../common/identity.yaml); a glob may not, nor follow a
+   link out, since nobody reads what a glob will match next year.
+3. Globs: ``*``, ``?``, ``[...]`` in one part, ``**`` for folders (links to folders are not followed, so none can loop);
+   sorted; names that begin with a dot only when the pattern does.
+"""
+import fnmatch
+import os
+import posixpath
+import re
+
+from clawlite.host.document import MAX_BYTES, Document, LinePlace
+from clawlite.host.problems import ManifestErrors, did_you_mean, quoted
+from clawlite.host import yamltext
+
+MAX_FILES = 1000                    # read for one manifest
+MAX_SCANNED = 20_000                # folder entries that one glob may look at
+_GLOB = re.compile(r"[*?\[]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[A-Za-z]:[\\/]")
+
+
+class Refused(Exception):
+    """A reference that cannot be read: (message, hint)."""
+
+
+class Sources:
+    """files: {name: bytes} of everything read so far."""
+
+    def __init__(self, folder: str):
+        self.folder = folder        # as the user wrote it, for messages; "" is the current one
+        self.files = {}
+        self._documents = {}
+
+    def shown(self, name: str) -> str:
+        """Return *name* as the user would open it."""
+        return os.path.normpath(os.path.join(self.folder, name))
+
+    def read(self, name: str, limit: int = MAX_BYTES) -> bytes:
+        """Return the bytes of file *name*; raises Refused when it is missing, no plain file or above *limit* bytes."""
+        name = posixpath.normpath(name)
+        if name in self.files:
+            return self.files[name]
+        if len(self.files) >= MAX_FILES:
+            raise Refused(f"more than {MAX_FILES} files", "")
+        path = self.shown(name)
+        try:
+            if not os.path.isfile(path):
+                raise Refused(*self._missing(name, path))
+            with open(path, "rb") as file:
+                data = file.read(limit + 1)
+        except (OSError, ValueError) as e:
+            raise Refused(f"cannot read {quoted(name)}: {getattr(e, 'strerror', None) or e}", "") from None
+        if len(data) > limit:
+            raise Refused(f"{quoted(name)} has more than {limit:,} bytes", "")
+        self.files[name] = data
+        return data
+
+    def exists(self, name: str) -> bool:
+        return os.path.lexists(self.shown(name))
+
+    def _missing(self, name: str, path: str) -> tuple:
+        if os.path.isdir(path):
+            return f"{quoted(name)} is a folder", "name the files: " + name.rstrip("/") + "/*.yaml"
+        if os.path.islink(path):
+            return f"{quoted(name)} is a link that leads nowhere", ""
+        folder = os.path.dirname(path) or "."
+        if not os.path.isdir(folder):
+            return f"the file {quoted(name)} does not exist", f"there is no folder {quoted(folder)}"
+        near = did_you_mean(os.path.basename(path), sorted(os.listdir(folder))[:1000])
+        return f"the file {quoted(name)} does not exist", near
+
+    def document(self, name: str, problems) -> Document:
+        """Return the Document in file *name*, or None after its syntax problem has been added to *problems*."""
+        name = posixpath.normpath(name)
+        if name not in self._documents:
+            data = self.read(name)
+            try:
+                self._documents[name] = yamltext.read(data, self.shown(name))
+            except ManifestErrors as e:
+                problems.extend(e)
+                self._documents[name] = None
+        return self._documents[name]
+
+    def expand(self, reference: str) -> list:
+        """Return the file names that *reference* stands for: itself, or what a glob matches, sorted; raises Refused."""
+        if "\0" in reference or "\\" in reference or len(reference) > 1024:
+            raise Refused(f"{quoted(reference)} is no file name", 'folders are separated by "/"')
+        if _SCHEME.match(reference) or reference.startswith(("/", "~")):
+            raise Refused(f"{quoted(reference)} is no file beside the manifest", "write the path from the manifest's folder: ./...")
+        if not is_glob(reference) or self.exists(reference):
+            return [reference]
+        names = self._glob(reference)
+        if not names:
+            raise Refused(f"{quoted(reference)} matches no file", "")
+        return names
+
+    def _glob(self, pattern: str) -> list:
+        parts = [part for part in pattern.split("/") if part not in ("", ".")]
+        if ".." in parts:
+            raise Refused(f"{quoted(pattern)} leaves the manifest's folder", "name files outside of it one by one")
+        root = os.path.realpath(self.folder or ".")
+        self._scanned = 0
+        names = set()
+        for name in self._match("", parts):
+            real = os.path.realpath(os.path.join(root, name))
+            if os.path.isfile(real):
+                if os.path.commonpath([root, real]) != root:
+                    raise Refused(f"{quoted(pattern)} matches {quoted(name)}, a link out of the manifest's folder",
+                                  "name that file itself")
+                names.add(name)
+        return sorted(names)
+
+    def _match(self, folder: str, parts: list):
+        if not parts:
+            yield folder
+            return
+        part, rest = parts[0], parts[1:]
+        if not is_glob(part):
+            yield from self._match(posixpath.join(folder, part), rest)
+            return
+        if part == "**":
+            yield from self._match(folder, rest)
+        for name, is_folder in self._entries(folder):
+            below = posixpath.join(folder, name)
+            if part == "**":
+                if is_folder and not name.startswith("."):
+                    yield from self._match(below, parts)
+            elif fnmatch.fnmatchcase(name, part) and (not name.startswith(".") or part.startswith(".")):
+                if is_folder or not rest:
+                    yield from self._match(below, rest)
+
+    def _entries(self, folder: str) -> list:
+        """Return [(name, is a real folder)] of *folder*, sorted."""
+        try:
+            with os.scandir(os.path.join(self.folder or ".", folder)) as entries:
+                found = []
+                for entry in entries:
+                    self._scanned += 1
+                    if self._scanned > MAX_SCANNED:
+                        raise Refused(f"the glob looks at more than {MAX_SCANNED:,} files", "name a folder in it")
+                    found.append((entry.name, entry.is_dir(follow_symlinks=False)))
+                return sorted(found)
+        except OSError:
+            return []
+
+
+def is_glob(text: str) -> bool:
+    return bool(_GLOB.search(text))
+
+
+def file_place(sources: Sources, name: str) -> LinePlace:
+    """Return the place of problems about file *name* as a whole."""
+    return LinePlace(sources.shown(name))
