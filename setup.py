@@ -35,7 +35,8 @@ def extensions() -> list:
         from Cython.Build import cythonize
     except ImportError:
         if REQUIRE:
-            raise SystemExit("CLAWLITE_REQUIRE_EXT=1: Cython is not installed (pip install 'cython>=3.1')")
+            raise SystemExit("CLAWLITE_REQUIRE_EXT=1: Cython is not there. pip install 'cython>=3.1' 'setuptools>=77', "
+                             "then build with --no-build-isolation")
         return []
     flags = ["-O2", "-g0"] if os.name == "posix" else []
     found = [Extension("clawlite.core." + pxd.stem, ["clawlite/core/%s.py" % pxd.stem],
@@ -66,8 +67,4 @@ class BuildWithData(build_py):
 
 
 os.chdir(HERE)
-setup(
-    ext_modules=extensions(),
-    cmdclass={"build_py": BuildWithData},
-    setup_requires=["cython>=3.1"] if REQUIRE and not FORBID else [],
-)
+setup(ext_modules=extensions(), cmdclass={"build_py": BuildWithData})

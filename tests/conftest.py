@@ -197,5 +197,5 @@ def pytest_terminal_summary(terminalreporter):
         for report in stats.get(kind, ()):
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", kind)
             reasons[reason] = reasons.get(reason, 0) + 1
-    lines += ["skipped %d %s" % (n, " ".join(reason.split())) for reason, n in sorted(reasons.items())]
+    lines += ["skipped %d %s" % (n, " ".join(reason.removeprefix("Skipped: ").split())) for reason, n in sorted(reasons.items())]
     Path(os.environ["CLAWLITE_RESULTS"]).write_text("\n".join(lines) + "\n")

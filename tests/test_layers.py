@@ -1,4 +1,4 @@
-"""The direction of imports, what the core must not touch, and the lengths that STYLE 1 sets.
+"""The direction of imports, what the core must not touch, and how long files and functions may be.
 
 ``check(layer, name, source)`` returns the problems of one module as text; the tests at the end feed it bad samples.
 """
@@ -22,7 +22,8 @@ MICROPYTHON = {
     "json", "machine", "math", "micropython", "network", "ntptime", "onewire", "os", "platform", "random", "re", "select",
     "socket", "ssl", "struct", "sys", "time", "tls", "uctypes", "vfs", "rp2", "esp", "esp32", "dht", "ds18x20", "neopixel",
 }
-CORE = {"struct", "binascii", "hashlib"}
+# namedtuple costs half of a small class on a board; nothing else of collections is alike on all three runtimes.
+CORE = {"struct", "binascii", "hashlib", "collections.namedtuple"}
 CORE_FORBIDDEN_CALLS = {"print", "open", "input", "eval", "exec", "compile", "__import__"}
 # A MicroPython module and its CPython twin are told apart by try/except ImportError only.
 GUARDED_IN_CORE = {"micropython"}
@@ -43,7 +44,7 @@ def imports(tree: ast.Module):
 
     def from_import(node, guarded, nested):
         module = "." * node.level + (node.module or "")
-        if module in ("clawlite", "clawlite.core", "clawlite.linux", "clawlite.host"):
+        if module in ("clawlite", "clawlite.core", "clawlite.linux", "clawlite.host", "collections"):
             for alias in node.names:        # "from clawlite.core import cbor" imports clawlite.core.cbor
                 yield module + "." + alias.name, node.lineno, guarded, nested
         else:
@@ -165,6 +166,7 @@ def test_board_profiles_are_short():
 
 @pytest.mark.parametrize("layer, source", [
     ("core", "import json"), ("core", "import time"), ("core", "from os import path"), ("core", "import micropython"),
+    ("core", "import collections"), ("core", "from collections import deque"),
     ("core", "from clawlite.linux import jsontext"), ("core", "from clawlite import linux"), ("core", "import clawlite"),
     ("core", "def f():\n    import random"), ("core", "from . import cbor"), ("core", "from __future__ import annotations"),
     ("core", "print(1)"), ("core", "def f():\n    return open('x')"), ("core", "eval('1')"),
@@ -186,7 +188,7 @@ def test_checker_refuses(layer, source):
 
 @pytest.mark.parametrize("layer, source", [
     ("core", "try:\n    from micropython import const\nexcept ImportError:\n    const = int"),
-    ("core", "import struct, binascii, hashlib\nfrom clawlite.core import cbor\nfrom clawlite.core.errors import CBORError"),
+    ("core", "import struct, binascii, hashlib\nfrom collections import namedtuple\nfrom clawlite.core import cbor\nfrom clawlite.core.errors import CBORError"),
     ("core", "def f(log):\n    log.print('x')"), ("core", "x = 1\n" * 250),
     ("linux", "import os, select, sqlite3\nfrom clawlite.core import cbor\nfrom clawlite.linux import jsontext"),
     ("linux", "try:\n    import msgspec\nexcept ImportError:\n    msgspec = None"),
