@@ -5,7 +5,7 @@
 2. Integers of 64 bits and a sign, byte and text strings, arrays, maps keyed by integers or text, false, true, null,
    finite floats.  No tags (image.py strips its own by means of ``head``), no indefinite lengths, no NaN, no infinity.
 3. Every length is compared with what is left before it is used, ``n > end - pos``: ``pos + n`` overflows when compiled.
-4. What is returned owns its bytes, also when the input is a memoryview.
+4. What is returned owns its bytes.
 """
 from clawlite.core.errors import CBORError
 from clawlite.core.floats import pack_float, unpack_float
@@ -18,7 +18,7 @@ _SIMPLE = (False, True, None)           # simple values 20, 21, 22
 def decode(buf, start: int = 0, end: int = None, max_depth: int = MAX_DEPTH):
     """Return the one item that ``buf[start:end]`` holds.
 
-    buf        bytes, bytearray or contiguous memoryview
+    buf        bytes; a bytearray or memoryview is copied whole first, so cut it to the item before
     max_depth  arrays and maps that may be open at once, 0..64: each costs a call
     Raises CBORError, which names byte offset in *buf*, expected and found.
     """
@@ -76,13 +76,13 @@ def _fault(pos: int, expected: str, found: str) -> CBORError:
 
 
 class _Reader:
-    """A position in a buffer.  ``raw`` and ``data`` are the same buffer: compiled, ``data`` is a typed view."""
+    """A position in a buffer.  ``raw`` and ``data`` are the same bytes: compiled, ``data`` is a typed view of them."""
 
     def __init__(self, buf, pos: int, end: int):
         if not 0 <= pos <= end <= len(buf):
             raise _fault(pos, "a range within %d bytes" % len(buf), "%d..%d" % (pos, end))
-        self.raw = buf
-        self.data = buf
+        self.raw = buf if type(buf) is bytes else bytes(buf)
+        self.data = self.raw
         self.pos = pos
         self.end = end
         self.n = 0
@@ -92,8 +92,9 @@ class _Reader:
         start = self.pos
         if start >= self.end:
             raise _fault(start, "an item", "the end")
-        major = self.data[start] >> 5
-        n = self.data[start] & 31
+        n = self.data[start]
+        major = n >> 5
+        n &= 31
         size = 1 << (n - 24) if n > 23 else 0       # bytes that the head has more
         pos = start + 1
         if n > 27 or size > self.end - pos:
@@ -117,6 +118,9 @@ class _Reader:
     def item(self, depth: int):
         """Return the object at ``pos``; *depth* more containers may be opened."""
         start = self.pos
+        if start < self.end and self.data[start] < 24:      # most of a record: no call for these
+            self.pos = start + 1
+            return self.data[start]
         major = self.head()
         n = self.n
         if major == 0:
@@ -127,17 +131,19 @@ class _Reader:
         if major == 7:
             if n < 25:
                 return _SIMPLE[n - 20]
-            value = unpack_float(bytes(self.raw[start + 1:self.pos]))
+            value = unpack_float(self.raw[start + 1:self.pos])
             if value is None:
                 raise _fault(start, "a finite float in its shortest form", "another")
             return value
         pos = self.pos
         if major < 4:
             self.pos = pos + n
+            chunk = self.raw[pos:self.pos]
             if major == 2:
-                return bytes(self.raw[pos:self.pos])
+                return chunk
             try:
-                return decode_utf8(self.raw[pos:self.pos])
+                text = chunk.decode("utf-8")
+                return text if len(text) == n else decode_utf8(chunk)   # ASCII needs no second look
             except ValueError:
                 raise _fault(pos, "UTF-8", "other bytes")
         if major == 6:
@@ -157,7 +163,7 @@ class _Reader:
         for _ in range(n):
             start = self.pos
             key = self.item(0)
-            code = bytes(self.raw[start:self.pos])
+            code = self.raw[start:self.pos]
             if code <= last or code[0] >= 0x80 or 0x40 <= code[0] < 0x60:
                 raise _fault(start, "integers and text as map keys, ascending", "%r" % (key,))
             last = code
