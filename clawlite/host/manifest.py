@@ -13,9 +13,9 @@ from clawlite.host.models.claw import ClawSpec, Envelope
 from clawlite.host.models.common import Metadata
 from clawlite.host.models.walk import convert
 from clawlite.host.primitives import Primitive, Raws
-from clawlite.host.problems import ManifestErrors, Problem, Problems, did_you_mean, quoted, shown
+from clawlite.host.problems import ManifestErrors, Problem, Problems, did_you_mean, shown
 from clawlite.host.references import References
-from clawlite.host import rules
+from clawlite.host import handlers, rules, settings, signature
 from clawlite.host.sources import Refused, Sources
 
 NAMES = ("claw.yaml", "claw.yml", "claw.json")      # looked for in a folder, in this order
@@ -32,6 +32,8 @@ class Manifest:
     providers, channels, tools, skills, policies, world_models   lists of Primitive, in manifest order;
                             after the manifest's tools come the functions of tools.py without a Tool of their own
     memory, sandbox, swarm, telemetry   Primitive or None
+    settings                ``settings.Settings`` of clawlite.toml, defaults when there is none
+    functions               [``signature.Function``] of tools.py, in file order
     sources                 [(name relative to the folder, bytes)] of every file read, sorted
     file                    the root document, as the user would open it; folder: where it lies
     """
@@ -52,6 +54,8 @@ class Manifest:
     swarm: Primitive
     telemetry: Primitive
     world_models: list
+    settings: settings.Settings
+    functions: list
     sources: list
     file: str
     folder: str
@@ -80,6 +84,10 @@ class Manifest:
                 hint: str = "", key: bool = False) -> None:
         """Add a problem of a later stage at *path* in the spec of *primitive*; ``raise_problems`` raises them together."""
         self.problems.add(primitive.place, path, message, expected, found, hint, key)
+
+    def check_handlers(self) -> None:
+        """Add a problem for each tool that no function, registry, MCP server or skill answers: valid CKP, but not buildable."""
+        handlers.missing(self.tools, self.functions, self.problems)
 
     def raise_problems(self) -> None:
         """Raise ManifestErrors when a later stage added a problem."""
@@ -123,10 +131,13 @@ class _Loader:
         version = metadata.version if metadata else None
         found = [self.raws.check(raw, version) for raw in references.raws]
         uris = {raw.uri: made.name for raw, made in zip(references.raws, found) if made and raw.uri}
+        found = [primitive for primitive in found if primitive]
+        functions = self._functions(found, version)
         self._cross(references, uris)
         heartbeat = self._heartbeat(root)
+        extra = settings.load(self.sources, self.problems)
         self.problems.raise_all()
-        return self._manifest(metadata, heartbeat, found, uris)
+        return self._manifest(metadata, heartbeat, found, extra, functions, uris)
 
     def _report(self, place):
         return lambda path, *args, **named: self.problems.add(place, path, *args, **named)
@@ -151,6 +162,25 @@ class _Loader:
                               "a manifest begins with the root document")
         return convert(data["metadata"], Metadata, lambda *a, **k: None) if "metadata" in data else None
 
+    def _functions(self, found: list, version: str) -> list:
+        """Read tools.py when there is one; bind its functions and append those that are tools of their own to *found*."""
+        if not self.sources.exists(signature.FILE):
+            return []
+        file = self.sources.shown(signature.FILE)
+        try:
+            functions = signature.read(self.sources.read(signature.FILE), file, self.problems)
+        except Refused as e:
+            self.problems.add(LinePlace(file), (), e.args[0], hint=e.args[1])
+            return []
+        tools = [primitive for primitive in found if primitive.kind == "Tool"]
+        handlers.bind(tools, functions, self.problems)
+        handlers.missing(tools, functions, self.problems)
+        own = handlers.own_tools(functions, self.raws.names["Tool"], file, version)
+        for tool in own:
+            self.raws.versions["Tool", tool.name] = version
+        found += own
+        return functions
+
     def _cross(self, references: References, uris: dict) -> None:
         check = rules.References(self.raws, uris, references.broken, self.problems)
         for kind, uri, place in references.local:
@@ -166,7 +196,8 @@ class _Loader:
                               shown(value), "remove the quotes" if isinstance(value, str) and value.isdigit() else "")
         return value
 
-    def _manifest(self, metadata: Metadata, heartbeat: int, found: list, uris: dict) -> Manifest:
+    def _manifest(self, metadata: Metadata, heartbeat: int, found: list, extra: settings.Settings,
+                  functions: list, uris: dict) -> Manifest:
         def of(kind):
             return [primitive for primitive in found if primitive.kind == kind]
 
@@ -176,6 +207,6 @@ class _Loader:
         return Manifest(
             metadata.name, metadata.version, metadata.description or "", metadata.labels or {}, metadata.annotations or {},
             heartbeat, one("Identity"), of("Provider"), of("Channel"), of("Tool"), of("Skill"), one("Memory"),
-            one("Sandbox"), of("Policy"), one("Swarm"), one("Telemetry"), of("WorldModel"),
+            one("Sandbox"), of("Policy"), one("Swarm"), one("Telemetry"), of("WorldModel"), extra, functions,
             sorted(self.sources.files.items()), self.sources.shown(os.path.basename(self.file)),
             self.sources.folder, self.problems, self.raws.versions, uris)

@@ -108,7 +108,9 @@ def shown(value: object) -> str:
         return quoted(value)
     if isinstance(value, (int, float)):
         return str(value)
-    return "a list" if isinstance(value, list) else "a mapping"
+    if isinstance(value, (list, dict)):
+        return "a list" if isinstance(value, list) else "a mapping"
+    return f"a {type(value).__name__}"          # TOML has dates
 
 
 def did_you_mean(word: object, names) -> str:

@@ -63,7 +63,7 @@ def _keyword(key: str, value, path: tuple, report) -> None:
         _type(value, path, report)
     elif key in ("required", "enum", "examples", "dependentRequired", "pattern"):
         _ENTRIES[key](value, path, report)
-    elif key in _COUNT and (not _is_number(value) or value != int(value) or value < 0):
+    elif key in _COUNT and (not _is_number(value) or value % 1 or value < 0):
         report(path, "", "a whole number, at least 0", shown(value))
     elif key in _NUMBER and (not _is_number(value) or key == "multipleOf" and value <= 0):
         report(path, "", "a number above 0" if key == "multipleOf" else "a number", shown(value))

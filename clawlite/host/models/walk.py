@@ -94,7 +94,8 @@ def _str(value, info, path, report, extra):
 def _number(value, info, path, report, extra):
     whole = isinstance(info, inspect.IntType)
     expected = _range("a whole number" if whole else "a number", info)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or whole and value != int(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or \
+            whole and isinstance(value, float) and not value.is_integer():
         hint = "remove the quotes" if isinstance(value, str) and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", value) else ""
         report(path, "", expected, shown(value), hint)
         return value

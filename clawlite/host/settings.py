@@ -1,0 +1,165 @@
+"""clawlite.toml: what is clawlite's own and has no place in a CKP document.
+
+1. The schema is the Structs below, checked by the same walker as the manifest; TOML's lines are found by a scan of its keys.
+2. Sections of the design that this version does not build are refused by name.  Secrets are refused wherever they stand.
+3. The files that ``reflex`` and ``replay`` name are read here and compiled elsewhere.
+"""
+import dataclasses
+import re
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from clawlite.host.document import LinePlace, Place, decode
+from clawlite.host.models.common import Name, Strict, Text
+from clawlite.host.models.walk import convert
+from clawlite.host.problems import ManifestErrors, Problems, did_you_mean, one_of, quoted
+from clawlite.host.sources import Refused, Sources, is_glob
+from clawlite.host.tomllines import TOMLDocument
+
+FILE = "clawlite.toml"
+MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file
+NOT_BUILT = ("gateway", "cron", "mqtt", "webhook", "telegram", "mcp", "search", "prices", "logs", "relaxed", "registries", "tenant_id")
+_SECRET = re.compile(r"(?:^|[_-])(?:api|access|private)?(?:key|token|password|passwd|secret)s?(?:$|[_-])", re.IGNORECASE)
+
+
+class Simulate(Strict):
+    """How a pin behaves on a virtual board: it starts at *start*; while it is on, the ADC pin *raises* gains *per_second*."""
+    start: Annotated[int, Meta(ge=0, le=65535)] = 0
+    raises: Name | None = None
+    per_second: Annotated[int, Meta(ge=-65535, le=65535)] = 0
+
+
+class Pin(Strict):
+    name: Name
+    pin: Annotated[int, Meta(ge=0, le=65535)]
+    kind: Literal["adc", "input", "output", "pwm"]
+    simulate: Simulate | None = None
+
+
+class Console(Strict):
+    wire: Literal["stdio"] = "stdio"
+    prompt: str | None = None
+    echo: bool | None = None
+
+
+class File(Strict):
+    reflex: Text | None = None
+    replay: Text | None = None
+    console: Console | None = None
+    pins: list[Pin] | None = None
+    time_zone: Text | None = None
+
+
+@dataclasses.dataclass
+class Settings:
+    """What clawlite.toml says.
+
+    reflex, replay            file names relative to the folder, or None
+    reflex_text, replay_text  their contents, or None; reflex_file, replay_file: as the user would open them, or None
+    console                   Console; its prompt and echo are None when the file does not say
+    pins                      [Pin], in file order, names unique
+    time_zone                 IANA name, or None
+    place                     where problems of later stages are reported: ``where("pins", 0, "kind")`` gives (file, line)
+    """
+    reflex: str = None
+    reflex_text: str = None
+    reflex_file: str = None
+    replay: str = None
+    replay_text: str = None
+    replay_file: str = None
+    console: Struct = dataclasses.field(default_factory=Console)
+    pins: list = dataclasses.field(default_factory=list)
+    time_zone: str = None
+    place: Place = dataclasses.field(default=LinePlace(FILE), repr=False)
+
+    def where(self, *path) -> tuple:
+        return self.place.where(path)
+
+
+def load(sources: Sources, problems: Problems) -> Settings:
+    """Return the Settings beside the manifest, defaults when there is no file; mistakes go to *problems*."""
+    shown = sources.shown(FILE)
+    if not sources.exists(FILE):
+        return Settings(place=LinePlace(shown))
+    try:
+        document = TOMLDocument(sources.read(FILE), shown)
+    except Refused as e:
+        problems.add(LinePlace(shown), (), e.args[0], hint=e.args[1])
+        return Settings(place=LinePlace(shown))
+    except ManifestErrors as e:
+        problems.extend(e)
+        return Settings(place=LinePlace(shown))
+    place = Place(document)
+    known = {key: value for key, value in document.data.items() if key not in NOT_BUILT and not _SECRET.search(key)}
+    file = convert(known, File, lambda path, *args, **named: _report(problems, place, path, *args, **named))
+    _refuse_by_name(document.data, place, problems)
+    settings = Settings(place=place)
+    for key in ("reflex", "replay"):
+        if isinstance(known.get(key), str) and known[key]:
+            setattr(settings, key, known[key])
+            setattr(settings, key + "_file", sources.shown(known[key]))
+            setattr(settings, key + "_text", _text(sources, known[key], place.below(key), problems))
+    if file is not None:
+        settings.console = file.console or Console()
+        settings.pins = file.pins or []
+        settings.time_zone = file.time_zone
+        _check_pins(settings.pins, place, problems)
+        _check_zone(file.time_zone, place, problems)
+    return settings
+
+
+def _report(problems: Problems, place: Place, path: tuple, message: str, *args, **named) -> None:
+    """Pass a problem on, but for a key that ``_refuse_by_name`` has a better sentence for."""
+    if message != "unknown field" or not _SECRET.search(path[-1]):
+        problems.add(place, path, message, *args, **named)
+
+
+def _refuse_by_name(value, place: Place, problems: Problems, path: tuple = ()) -> None:
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if isinstance(key, str) and _SECRET.search(key):
+            problems.add(place, path + (key,), "a secret has no place here", key=True,
+                         hint="settings are compiled into images; the manifest names a secret with secret_ref, "
+                              "its value stays on the device or the gateway")
+        elif not path and key in NOT_BUILT:
+            problems.add(place, (key,), "not supported by this version", key=True, hint="remove it")
+        else:
+            _refuse_by_name(item, place, problems, path + (key,))
+
+
+def _text(sources: Sources, name: str, place: Place, problems: Problems) -> str:
+    try:
+        if is_glob(name) and not sources.exists(name):
+            raise Refused("one file stands here, not a glob", "")
+        sources.expand(name)
+        return decode(sources.read(name, MAX_TEXT), sources.shown(name))
+    except Refused as e:
+        problems.add(place, (), e.args[0], hint=e.args[1])
+    except ManifestErrors as e:
+        problems.extend(e)
+    return None
+
+
+def _check_pins(pins: list, place: Place, problems: Problems) -> None:
+    kinds = {}
+    for index, pin in enumerate(pins):
+        if pin.name in kinds:
+            problems.add(place, ("pins", index, "name"), f"a pin {quoted(pin.name)} is already there")
+        kinds[pin.name] = pin.kind
+    inputs = [name for name, kind in kinds.items() if kind == "adc"]
+    for index, pin in enumerate(pins):
+        raises = pin.simulate.raises if pin.simulate else None
+        if raises is not None and raises not in inputs:
+            found = f"{quoted(raises)} is no pin" if raises not in kinds else f"{quoted(raises)} is of kind {quoted(kinds[raises])}"
+            hint = did_you_mean(raises, inputs) or ("ADC pins here: " + one_of(inputs) if inputs else "declare a pin of kind \"adc\"")
+            problems.add(place, ("pins", index, "simulate", "raises"), f"expected the name of an ADC pin; {found}", hint=hint)
+
+
+def _check_zone(name: str, place: Place, problems: Problems) -> None:
+    if name is None:
+        return
+    import zoneinfo
+    known = zoneinfo.available_timezones()
+    if known and name not in known:             # a host without the data cannot say
+        problems.add(place, ("time_zone",), "", 'an IANA time zone such as "Europe/Berlin"', quoted(name),
+                     did_you_mean(name, sorted(known)))
