@@ -31,6 +31,8 @@ class Console:
         agent.on_wait = self._ask
         self.clean = True               # False once a tool or a policy refused something in a turn
         self.failed = False             # True once a turn ended with an error
+        self.interrupted = False        # True once Ctrl-C ended a turn
+        self.once = False               # leave after the first turn
         self._lines = []
         self._turn = None               # number of the task, while one is under way
         self._closing = False
@@ -77,6 +79,7 @@ class Console:
         self._lines = []
         if self._turn is None:
             return dropped > 0
+        self.interrupted = True
         self.agent.cancel(self._turn, InvalidRequest("interrupted"), now_ms)
         return True
 
@@ -89,6 +92,8 @@ class Console:
         self.agent.effects.append((SAY, text))
 
     def _prompt(self):
+        if self.once and not self._asking():
+            return
         self.agent.effects.append((PROMPT, "[y/N] " if self._asking() else self.agent.image.agent.prompt))
 
     def _asking(self):
@@ -107,7 +112,7 @@ class Console:
                 self._take(self._lines.pop(0), now_ms)
             else:
                 break
-        if self._closing and not self._left:
+        if (self._closing or self.once) and not self._left:
             self._left = True
             self.agent.effects.append((EXIT, 0))
 

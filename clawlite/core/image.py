@@ -161,6 +161,14 @@ class Image:
             raise ImageError("image: section %d has %d bytes, wanted %d at offset %d" % (section, size, length, offset))
         return self.read(start + offset, length)
 
+    def sections(self) -> list:
+        """Return the numbers of the sections that this image has, sorted."""
+        return sorted(self._where)
+
+    def size_of(self, section: int) -> int:
+        """Return the bytes of a section; 0 when the image has none."""
+        return self._where.get(section, (0, 0))[1]
+
     def section(self, section: int) -> object:
         """Return a whole section, decoded; None when the image has none."""
         if section not in self._where:

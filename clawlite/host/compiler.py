@@ -1,0 +1,235 @@
+"""The back end: a checked manifest to an image.
+
+    manifest -> refuse what is not built -> tool records, rules, automata, prose, settings -> sections -> bytes
+
+Everything that can be known before a device boots is decided here (DESIGN 2).  All problems are raised together.
+"""
+import dataclasses
+import hashlib
+
+from clawlite import __version__
+from clawlite.core import image as layout
+from clawlite.core.pins import KINDS as PIN_KINDS
+from clawlite.host import folding, unbuilt
+from clawlite.host.automata import PatternError, compile_pattern
+from clawlite.host.imagefile import encode, table, write
+from clawlite.host.reflexes import compile_reflex
+from clawlite.host.replays import compile_replay
+from clawlite.host.schemas import SchemaError, compile_schema
+
+MAX_OUTPUT = 65536              # bytes of a tool's result (clawft: results are truncated to 64 KB)
+MAX_ROUNDS = 20                 # rounds of a turn (clawft: max_tool_iterations)
+MAX_MESSAGE = 4096              # characters of a console line, unless the channel says
+AUTONOMY = ("observer", "supervised", "autonomous")
+PATH_NAMES = ("path", "file", "directory", "dir", "folder")     # arguments that path_within looks at, and *_path
+
+
+@dataclasses.dataclass
+class Built:
+    """An image, and what the build knows of it.
+
+    data      the image's bytes
+    sections  [(name, bytes), ...] in the file's order
+    dead      rules that match no tool; shadowed: rules that an earlier one always beats (``folding.FlatRule``)
+    warnings  sentences for the maker
+    """
+    data: bytes
+    sections: list
+    dead: list
+    shadowed: list
+    warnings: list
+
+
+class Pool:
+    """Automata that schemas share, by pattern."""
+
+    def __init__(self):
+        self.tables = []
+        self._numbers = {}
+
+    def add(self, pattern: str) -> int:
+        """Return the number of the automaton for *pattern*.  Raises ``automata.PatternError``."""
+        if pattern not in self._numbers:
+            compiled = compile_pattern(pattern)
+            self._numbers[pattern] = len(self.tables)
+            self.tables.append(compiled)
+        return self._numbers[pattern]
+
+
+class Prose:
+    """Texts that are read in place, one after the other."""
+
+    def __init__(self):
+        self.data = b""
+
+    def add(self, text: str) -> list:
+        """Return [offset, length] of *text*, in bytes."""
+        added = text.encode()
+        where = self.data.find(added)
+        if where < 0:
+            where = len(self.data)
+            self.data += added
+        return [where, len(added)]
+
+
+def build(manifest, key: bytes = None) -> Built:
+    """Compile *manifest* (``manifest.load``); *key* signs the image.  Raises ``ManifestErrors`` with every problem."""
+    unbuilt.refuse(manifest)
+    rules = folding.flatten(manifest.policies)
+    pool, prose = Pool(), Prose()
+    records, index, entries = b"", [], []
+    for tool in manifest.tools:
+        record, entry = _tool(manifest, tool, rules, pool, prose)
+        entries.append(entry)
+        index.append([tool.name, len(records), len(record), entry])
+        records += record
+    names = [tool.name for tool in manifest.tools]
+    sections = {
+        layout.AGENT: _agent(manifest, prose), layout.TOOLS: index, layout.RECORDS: records,
+        layout.RULES: table([encode(rule.record()) for rule in rules]), layout.AUTOMATA: table(pool.tables),
+        layout.REFLEX: _compiled(manifest, "reflex", compile_reflex, names),
+        layout.REPLAY: _compiled(manifest, "replay", compile_replay, names),
+        layout.PINS: _pins(manifest),
+    }
+    manifest.raise_problems()
+    sections[layout.PROSE] = prose.data
+    data = write(sections, f"clawlite {__version__}", requires(manifest), _digest(manifest.sources), _companions(manifest), key)
+    dead, shadowed = folding.unreached(rules, manifest.tools, entries)
+    return Built(data, _sizes(data), dead, shadowed, _warnings(manifest, entries))
+
+
+def requires(manifest) -> list[str]:
+    """Return the abilities that a device must have to run *manifest*, sorted."""
+    needed = {"reflex" if spec.endpoint == "builtin:reflex" else "replay" for spec in (p.spec for p in _chain(manifest))}
+    if manifest.tools:
+        needed.add("tools")
+    if any(tool.function for tool in manifest.tools):
+        needed.add("tools.py")
+    if manifest.settings.pins:
+        needed.add("pins")
+    if any(rule.action == "audit-only" for policy in manifest.policies for rule in policy.spec.rules):
+        needed.add("log")
+    return sorted(needed)
+
+
+def _chain(manifest) -> list:
+    """Return the providers in the order in which they are asked: the first, then its fallbacks (CKP 5.2)."""
+    first = manifest.providers[0]
+    return [first] + [manifest.resolve("Provider", fallback.provider_ref) for fallback in first.spec.fallback or ()]
+
+
+def _agent(manifest, prose) -> list:
+    identity = manifest.identity
+    processing = [channel.spec.processing for channel in manifest.channels if channel.spec.processing]
+    declared = manifest.channels and manifest.tools and manifest.sandbox and manifest.policies
+    return [manifest.name, manifest.version or "", identity.name, AUTONOMY.index(identity.spec.autonomy or "supervised"),
+            2 if declared else 1, manifest.heartbeat_interval_ms,
+            [0 if provider.spec.endpoint == "builtin:reflex" else 1 for provider in _chain(manifest)], MAX_ROUNDS,
+            min([p.max_message_length for p in processing if p.max_message_length] or [MAX_MESSAGE]),
+            manifest.sandbox.name if manifest.sandbox else "", prose.add(identity.spec.personality),
+            manifest.settings.console.prompt]
+
+
+def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object]:
+    spec = tool.spec
+    schema = spec.input_schema or {"type": "object"}
+    program = _schema(manifest, tool, "input_schema", schema, pool)
+    output = _schema(manifest, tool, "output_schema", spec.output_schema, pool) if spec.output_schema else None
+    paths = path_arguments(schema)
+    entry = folding.fold(rules, tool, paths)
+    alone = [[policy.name, folding.fold([rule for rule in rules if rule.policy == policy.name], tool, paths)]
+             for policy in manifest.policies]
+    bound = None
+    if spec.policy_ref:
+        name = manifest.resolve("Policy", spec.policy_ref).name
+        bound = [entry for policy, entry in alone if policy == name]
+    limits = manifest.sandbox.spec.resource_limits if manifest.sandbox else None
+    record = [tool.name, _flags(tool), (tool.labels or {}).get("category"), program, output, spec.timeout_ms or 0,
+              min(limits and limits.max_output_bytes or MAX_OUTPUT, MAX_OUTPUT), _handler(tool), paths, alone, bound,
+              prose.add(spec.description or "")]
+    return encode(record), entry
+
+
+def _schema(manifest, tool, field: str, schema: dict, pool):
+    try:
+        return compile_schema(schema, pool)
+    except SchemaError as e:
+        manifest.problem(tool, (field, *e.path), e.message)
+    except PatternError as e:
+        manifest.problem(tool, (field,), str(e))
+    return None
+
+
+def _flags(tool) -> int:
+    hints = tool.spec.annotations or {}
+    read_only = hints.get("readOnlyHint") is True
+    flags = 0 if read_only else layout.HAS_SIDE_EFFECTS         # no annotation means side effects (MCP's default)
+    for name, flag in (("readOnlyHint", layout.READ_ONLY), ("destructiveHint", layout.DESTRUCTIVE),
+                       ("idempotentHint", layout.IDEMPOTENT), ("openWorldHint", layout.OPEN_WORLD)):
+        flags |= flag if hints.get(name) is True else 0
+    if tool.function is None:
+        return flags | layout.HAS_BOARD
+    return flags | (layout.GENERATOR if tool.function.is_generator else 0) | (layout.HAS_BOARD if tool.function.has_board else 0)
+
+
+def _handler(tool) -> list:
+    return [layout.BUILTIN, tool.name] if tool.function is None else [layout.MAKER, tool.function.function]
+
+
+def path_arguments(schema: dict) -> list[str]:
+    """Return the names of a tool's arguments that hold a path, by name, sorted (docs/adr/0006)."""
+    return sorted(name for name in schema.get("properties", {}) if name in PATH_NAMES or name.endswith("_path"))
+
+
+def _compiled(manifest, name: str, compiler, tools: list):
+    text = getattr(manifest.settings, name + "_text")
+    wanted = [p for p in manifest.providers if p.spec.endpoint == f"builtin:{name}"]
+    if text is None:
+        for provider in wanted:
+            manifest.problem(provider, ("endpoint",), f"{provider.spec.endpoint} has nothing to go by",
+                            hint=f'name a file in clawlite.toml: {name} = "{name}.{"toml" if name == "reflex" else "jsonl"}"')
+        return None
+    compiled, problems = compiler(text, getattr(manifest.settings, name + "_file"), tools)
+    manifest.problems.found.extend(problems)
+    return compiled
+
+
+def _pins(manifest):
+    pins = []
+    for pin in manifest.settings.pins:
+        simulate = pin.simulate
+        pins.append([pin.name, pin.pin, PIN_KINDS.index(pin.kind), simulate.start if simulate else 0,
+                     simulate.raises if simulate else None, simulate.per_second if simulate else 0])
+    return pins or None
+
+
+def _digest(sources: list) -> bytes:
+    digest = hashlib.sha256()
+    for name, data in sources:
+        digest.update(encode([name, data]))
+    return digest.digest()
+
+
+def _companions(manifest) -> list:
+    used = any(tool.function for tool in manifest.tools)
+    return [[name, hashlib.sha256(data).digest()] for name, data in manifest.sources if name == "tools.py" and used]
+
+
+SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECORDS: "tool records", layout.RULES: "rules",
+                 layout.AUTOMATA: "automata", layout.PROSE: "prose", layout.REFLEX: "reflex", layout.REPLAY: "replay",
+                 layout.PINS: "pins"}
+
+
+def _sizes(data: bytes) -> list:
+    opened = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
+    return [(SECTION_NAMES[number], opened.size_of(number)) for number in opened.sections()]
+
+
+def _warnings(manifest, entries) -> list[str]:
+    warnings = []
+    if manifest.tools and not manifest.policies:
+        warnings.append("no Policy is declared: every tool is denied")
+    for tool, entry in zip(manifest.tools, entries):
+        if entry is None and manifest.policies:
+            warnings.append(f"no rule can allow {tool.name}: it is always denied")
+    return warnings

@@ -1,0 +1,100 @@
+"""What CKP has and this version does not do yet: refused when an image is built, by field, line and way out.
+
+``check`` accepts these (they are valid CKP) and says so; nothing here is ever dropped silently.  An entry goes when
+the thing is built.
+"""
+LATER = "not supported by this version of clawlite"
+
+UNBUILT_KINDS = ("Skill", "Memory", "Swarm", "Telemetry", "WorldModel")
+BUILTIN_ENDPOINTS = ("builtin:reflex", "builtin:replay")
+
+
+def refuse(manifest) -> None:
+    """Add a problem for every part of *manifest* that this version cannot honour."""
+    for provider in manifest.providers:
+        _provider(manifest, provider)
+    for channel in manifest.channels:
+        _channel(manifest, channel)
+    for tool in manifest.tools:
+        _tool(manifest, tool)
+    for policy in manifest.policies:
+        _policy(manifest, policy)
+    if manifest.sandbox:
+        _sandbox(manifest, manifest.sandbox)
+    for primitive in manifest.primitives():
+        if primitive.kind in UNBUILT_KINDS:
+            manifest.problem(primitive, (), f"{primitive.kind} is {LATER}", hint="remove it from the manifest")
+    if manifest.tools and not manifest.sandbox:
+        manifest.problem(manifest.tools[0], (), "no Sandbox is declared, and that means the most restrictive one, which is " + LATER,
+                        hint="declare sandbox: { inline: { level: none } } to run tools in the agent's own process")
+    if manifest.identity.spec.context_files:
+        manifest.problem(manifest.identity, ("context_files",), "context files are " + LATER, hint="remove them", key=True)
+
+
+def _provider(manifest, provider) -> None:
+    spec = provider.spec
+    if spec.endpoint not in BUILTIN_ENDPOINTS or spec.protocol != "custom":
+        manifest.problem(provider, ("endpoint",), f"remote providers are {LATER}",
+                        'protocol "custom" with endpoint "builtin:reflex" or "builtin:replay"', f'"{spec.protocol}" with "{spec.endpoint}"')
+        return
+    if spec.auth.type != "none":
+        manifest.problem(provider, ("auth", "type"), "a built-in provider needs no key", '"none"', f'"{spec.auth.type}"')
+    if spec.transport != "http" or any(modality != "text" for modality in spec.capabilities or ()):
+        manifest.problem(provider, ("transport",), "a built-in provider speaks text in this process", hint="remove transport and capabilities")
+
+
+def _channel(manifest, channel) -> None:
+    spec = channel.spec
+    if spec.type != "cli":
+        manifest.problem(channel, ("type",), f'channels of type "{spec.type}" are {LATER}', '"cli"')
+    elif spec.transport != "stdio":
+        manifest.problem(channel, ("transport",), "", '"stdio" for type "cli"', f'"{spec.transport}"')
+    if spec.access_control and spec.access_control.mode != "open":
+        manifest.problem(channel, ("access_control", "mode"), f'mode "{spec.access_control.mode}" is {LATER}',
+                        '"open": whoever holds the wire is trusted')
+    if spec.processing and spec.processing.rate_limit:
+        manifest.problem(channel, ("processing", "rate_limit"), "rate limits of channels are " + LATER, hint="remove it", key=True)
+    if spec.trigger:
+        manifest.problem(channel, ("trigger",), "triggers are " + LATER, hint="remove it", key=True)
+
+
+def _tool(manifest, tool) -> None:
+    spec = tool.spec
+    for field, said in (("mcp_source", "MCP servers are"), ("retry", "retries of tools are"), ("skill_ref", "composite tools are")):
+        if getattr(spec, field) is not None:
+            manifest.problem(tool, (field,), f"{said} {LATER}", hint="remove it", key=True)
+    if spec.timeout_ms and tool.function and not tool.function.is_generator:
+        manifest.problem(tool, ("timeout_ms",), f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time",
+                        hint="let it yield between its steps (yield MILLISECONDS), or remove timeout_ms", key=True)
+
+
+def _policy(manifest, policy) -> None:
+    for field in ("prompt_injection", "secret_scanning", "input_validation", "rate_limits", "audit"):
+        block = getattr(policy.spec, field)
+        if block is not None and not _is_off(block):
+            manifest.problem(policy, (field,), f"{field} is {LATER}", hint="remove it", key=True)
+    for index, rule in enumerate(policy.spec.rules):
+        if rule.rate_limit is not None:
+            manifest.problem(policy, ("rules", index, "rate_limit"), "rate limits of rules are " + LATER, hint="remove it", key=True)
+        if rule.scope == "skill":
+            manifest.problem(policy, ("rules", index, "scope"), 'scope "skill" is ' + LATER, '"tool", "category" or "all"')
+
+
+def _is_off(block) -> bool:
+    """Return whether a policy block switches itself off: that much is honoured."""
+    return getattr(block, "detection", None) == "none" or getattr(block, "enabled", None) is False
+
+
+def _sandbox(manifest, sandbox) -> None:
+    spec = sandbox.spec
+    if spec.level != "none":
+        manifest.problem(sandbox, ("level",), f'level "{spec.level}" is {LATER}', '"none"')
+        return
+    if spec.capabilities is not None:
+        manifest.problem(sandbox, ("capabilities",), "at level none tools run in the agent's own process: these cannot be kept there",
+                        hint="remove them", key=True)
+    limits = spec.resource_limits
+    for field in ("memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms"):
+        if limits is not None and getattr(limits, field):
+            manifest.problem(sandbox, ("resource_limits", field), "at level none this limit cannot be kept",
+                            hint="remove it" if field != "timeout_ms" else "set timeout_ms on the tools that need one", key=True)

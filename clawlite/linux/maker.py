@@ -1,0 +1,50 @@
+"""Load the maker's ``tools.py`` beside an image: the functions behind its tools.
+
+The image holds the SHA-256 of the file it was built with; another file is refused, so that what runs is what was checked.
+"""
+import os
+
+from clawlite.core.errors import ImageMismatch
+
+
+def load(image, folder: str) -> dict:
+    """Return {function name: function} of the ``tools.py`` in *folder* that *image* was built with; {} when it needs none.
+
+    Raises ``ImageMismatch`` when the file is missing, is another one, or fails as it is loaded.
+    """
+    for name, digest in image.companions:
+        if name == "tools.py":
+            path = os.path.join(folder, name)
+            return _functions(path, _read(path, digest))
+    return {}
+
+
+def _read(path: str, digest: bytes) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+    except OSError as e:
+        raise ImageMismatch("%s: %s" % (path, e.strerror), "the image needs its tools.py beside it") from None
+    if _sha256(source) != digest:
+        raise ImageMismatch("%s is not the file that the image was built with" % path, "build again, or bring back the old file")
+    return source
+
+
+def _sha256(data: bytes) -> bytes:
+    try:
+        from _sha256 import sha256              # hashlib brings OpenSSL in: 4 ms and 4 MiB for one small file
+    except ImportError:
+        try:
+            from _sha2 import sha256            # CPython >= 3.12
+        except ImportError:
+            from hashlib import sha256
+    return sha256(data).digest()
+
+
+def _functions(path: str, source: bytes) -> dict:
+    space = {"__name__": "tools", "__file__": path}
+    try:
+        exec(compile(source, path, "exec"), space)
+    except Exception as e:
+        raise ImageMismatch("%s cannot be loaded: %s: %s" % (path, type(e).__name__, e), "mend it and build again") from None
+    return space

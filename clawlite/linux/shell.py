@@ -1,0 +1,242 @@
+"""The shell around the core on Linux: one loop over stdio, signals and the clock.
+
+It carries effects out (core/effect.py) and decides nothing.  Ctrl-C ends a turn, a second one the program; SIGTERM and
+the end of input end it in order.  However it ends, every handler under way is closed (pump off, valve shut).
+"""
+import os
+import time
+
+from clawlite.core import effect as E
+from clawlite.core.agent import Agent
+from clawlite.core.builtin import HANDLERS
+from clawlite.core.clock import iso8601
+from clawlite.core.console import Console
+from clawlite.core.errors import ClawError
+from clawlite.core.frame import TEXT, TOO_LONG, Framer
+from clawlite.core.handlers import Handlers
+from clawlite.core.image import PINS
+from clawlite.core.pins import SimulatedPins
+from clawlite.core.session import Session
+from clawlite.core.text import decode_utf8
+from clawlite.linux import signals
+from clawlite.linux.files import Log, state_folder
+from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.maker import load
+from clawlite.linux.wire import Wire
+
+ABILITIES = ("log", "pins", "reflex", "replay", "tools", "tools.py")
+MAX_LINE = 1048576              # bytes of one record or line
+MAX_TASKS = 1024
+LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
+
+
+def now_ms() -> int:
+    return time.monotonic_ns() // 1000000
+
+
+class Shell:
+    """One agent on stdio.
+
+    image     ``image.Image``, its abilities not yet compared with this machine's
+    folder    where the image lies, with tools.py beside it
+    operator  True: every line is a record (``serve``); False: a console with records on the same line
+    Raises ``ImageMismatch`` when the image needs what is not here.
+    """
+
+    def __init__(self, image, folder: str, operator: bool):
+        image.require(ABILITIES, "this machine")
+        now = now_ms()
+        pins = SimulatedPins(image.section(PINS) or [], now_ms)
+        self.handlers = Handlers(HANDLERS, load(image, folder), pins)
+        self.agent = Agent(image, now, MAX_TASKS)
+        self.session = Session(self.agent, loads)
+        self.session.set_clock(int(time.time()), now)
+        self.operator = operator
+        self.terminal = not operator and os.isatty(0)
+        self.console = None if operator else Console(self.agent, not self.terminal)
+        self.framer = Framer(MAX_LINE, operator)
+        self.log = Log(image.agent.name, dumps)
+        self.wire = None
+        self.code = None                # the exit code, once it is known
+        self._shown = None              # the prompt on the terminal's last line
+        self._interrupts = 0
+
+    # -- the loop
+
+    def run(self) -> int:
+        """Serve until the end; return the exit code."""
+        self.wire = Wire(0, 1, signals.catch())
+        try:
+            self.start()
+            while self.code is None:
+                self.step()
+        except KeyboardInterrupt:       # a second Ctrl-C while a handler would not give way
+            self.code = 130
+        finally:
+            self.handlers.close()
+            self.wire.flush(LEAVE_MS)
+            self.log.close()
+            signals.release()
+        return self.code
+
+    def start(self):
+        self.agent.start(now_ms())
+        if self.console:
+            self.console.greet()
+        self.settle()
+
+    def step(self):
+        """Wait for whatever comes next, and deal with it."""
+        data = self.wire.wait(self.wait_ms())
+        if data:
+            self._interrupts = 0
+            self.framer.feed(data)
+            self.take()
+        if signals.interrupts():
+            self.interrupt()
+        if signals.terminated() or self.wire.broken:
+            self.code = 0 if signals.terminated() else 1
+        elif self.wire.at_end:
+            self.end_of_input()
+        now = now_ms()
+        self.agent.tick(now)
+        self.session.tick(now)
+        self.settle()
+
+    def wait_ms(self):
+        deadlines = [at for at in (self.agent.deadline(), self.session.deadline(), self.handlers.deadline()) if at is not None]
+        if self.agent.effects:
+            return 0
+        return max(0, min(deadlines) - now_ms()) if deadlines else None
+
+    def take(self):
+        """Hand in the lines that have come, one by one, each with all that follows from it."""
+        event = self.framer.next_event()
+        while event and self.code is None:
+            kind, data = event
+            if kind == TOO_LONG:
+                (self.console or self.session).too_long(int(data), MAX_LINE)
+            elif kind == TEXT:
+                self.text(data)
+            else:
+                self.session.record(data, now_ms())
+            self.settle()
+            event = self.framer.next_event()
+
+    def text(self, data: bytes):
+        try:
+            text = decode_utf8(data)
+        except ValueError:
+            self.console.not_text()
+            return
+        self._shown = None              # the person's Enter has ended the prompt's line
+        self.console.line(text, now_ms())
+
+    def end_of_input(self):
+        if self.console:
+            event = self.framer.finish()
+            if event and event[0] == TEXT and event[1]:
+                self.text(event[1])
+                self.settle()
+            self.console.close(now_ms())
+        elif self.agent.is_ready:
+            self.agent.stop(LEAVE_MS, self._stopped, now_ms())
+        elif self.agent.lifecycle.state == "STOPPED":
+            self.code = 0
+
+    def _stopped(self, drained: bool, _):
+        self.code = 0
+
+    def interrupt(self):
+        """Ctrl-C: end the turn; with none under way, say how to leave; twice, leave."""
+        self._interrupts += 1
+        if self._interrupts > 1 or self.operator:
+            self.code = 130
+        elif self.console.interrupt(now_ms()):
+            self._interrupts = 0
+        else:
+            self.show("\nPress Ctrl-C again to leave, or Ctrl-D.")
+
+    # -- effects
+
+    def settle(self):
+        """Carry out effects, and step handlers, until nothing is left to do now."""
+        while True:
+            effect = self.agent.next_effect()
+            while effect:
+                self.carry_out(effect)
+                effect = self.agent.next_effect()
+            ended = self.poll_handlers()
+            for task, outcome in ended:
+                self.agent.done(task, outcome, now_ms())
+            if not ended and not self.agent.effects:
+                return
+
+    def poll_handlers(self) -> list:
+        try:
+            with signals.interruptible():
+                return self.handlers.poll(now_ms())
+        except KeyboardInterrupt:
+            self.interrupt()
+            return []
+
+    def carry_out(self, effect: tuple):
+        kind = effect[0]
+        if kind == E.SEND:
+            self.send(effect[1])
+        elif kind == E.LOG:
+            effect[1]["time"] = iso8601(int(time.time()))
+            self.log.write(effect[1])
+        elif kind == E.SAY:
+            self.show(effect[1])
+        elif kind == E.PROMPT:
+            self.prompt(effect[1])
+        elif kind == E.RUN:
+            self.run_handler(effect)
+        elif kind == E.CANCEL:
+            self.handlers.cancel(effect[1])
+        elif kind == E.RESOLVE:
+            self.agent.done(effect[1], (True, resolve(effect[2], state_folder(self.agent.image.agent.name))), now_ms())
+        elif kind == E.EXIT:
+            self.code = effect[1]
+
+    def run_handler(self, effect: tuple):
+        _, task, tool, arguments, due_ms = effect
+        try:
+            with signals.interruptible():
+                outcome = self.handlers.start(task, tool, arguments, due_ms, now_ms())
+        except KeyboardInterrupt:
+            outcome = (False, ClawError("interrupted"))
+            self.interrupt()
+        if outcome is not None:
+            self.agent.done(task, outcome, now_ms())
+
+    def send(self, message):
+        try:
+            data = dumps(message).encode()
+        except ValueError as e:         # a handler gave what JSON lacks; the caller must still get an answer
+            message = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32603, "message": "no JSON: %s" % e}}
+            data = dumps(message).encode()
+        self.wire.write(self.framer.send(data))
+
+    def show(self, text: str):
+        """Show lines of text; on a terminal the prompt gives way first."""
+        lead = "\n" if self._shown else ""
+        self._shown = None
+        self.wire.write((lead + text + "\n").encode("utf-8", "replace"))
+
+    def prompt(self, text: str):
+        if self.terminal and self._shown != text:
+            self.wire.write((("\n" if self._shown else "") + text).encode())
+            self._shown = text
+
+
+def resolve(path: str, state: str) -> str:
+    """Return where the virtual *path* really leads: /workspace is a folder of the agent's state, other paths are real."""
+    workspace = os.path.realpath(os.path.join(state, "workspace"))
+    if path == "/workspace" or path.startswith("/workspace/"):
+        path = workspace + path[10:]
+    real = os.path.realpath(path)
+    if real == workspace or real.startswith(workspace + "/"):
+        return "/workspace" + real[len(workspace):]
+    return real
