@@ -67,7 +67,8 @@ class References:
             elif isinstance(entry, dict):
                 self._inline(kind, entry, place, index)
             else:
-                self._refuse(kind, place, "", "a file name, a claw:// URI or inline: {...}", shown(entry))
+                hint = f"there is exactly one {kind}" if isinstance(entry, list) and KINDS[kind][0] not in LISTS else ""
+                self._refuse(kind, place, "", "a file name, a claw:// URI or inline: {...}", shown(entry), hint)
         except Refused as e:
             self._refuse(kind, place, e.args[0], hint=e.args[1])
 

@@ -39,7 +39,7 @@ class Pin(Strict):
 
 class Console(Strict):
     wire: Literal["stdio"] = "stdio"
-    prompt: str | None = None
+    prompt: str = "> "
     echo: bool | None = None
 
 
@@ -57,7 +57,7 @@ class Settings:
 
     reflex, replay            file names relative to the folder, or None
     reflex_text, replay_text  their contents, or None; reflex_file, replay_file: as the user would open them, or None
-    console                   Console; its prompt and echo are None when the file does not say
+    console                   Console; echo is None when the file does not say: then the wire decides
     pins                      [Pin], in file order, names unique
     time_zone                 IANA name, or None
     place                     where problems of later stages are reported: ``where("pins", 0, "kind")`` gives (file, line)
