@@ -40,11 +40,14 @@ def extensions() -> list:
         return []
     flags = ["-O2", "-g0"] if os.name == "posix" else []
     found = [Extension("clawlite.core." + pxd.stem, ["clawlite/core/%s.py" % pxd.stem],
-                       extra_compile_args=flags, optional=not REQUIRE)
+                       extra_compile_args=flags)
              for pxd in sorted((HERE / "clawlite/core").glob("*.pxd"))
              if pxd.with_suffix(".py").exists()]
     # The C files go to build/, so that a checkout stays clean.
-    return cythonize(found, build_dir="build/cython", compiler_directives=DIRECTIVES) if found else []
+    built = cythonize(found, build_dir="build/cython", compiler_directives=DIRECTIVES) if found else []
+    for extension in built:         # cythonize makes new objects, and forgets this one of Extension's arguments
+        extension.optional = not REQUIRE
+    return built
 
 
 class BuildWithData(build_py):

@@ -1,7 +1,9 @@
 """The wheel outside the checkout: built from an sdist of what git would take, installed, and used in an empty folder."""
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -21,9 +23,9 @@ def _run(*command, cwd, **env) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
-    """checkout -> sdist -> wheel, pure Python, so that a file that git or the sdist misses is missed here."""
-    tmp = tmp_path_factory.mktemp("wheel")
+def source(tmp_path_factory) -> Path:
+    """Return the unpacked sdist of what git would take, so that a file that either misses is missed here."""
+    tmp = tmp_path_factory.mktemp("source")
     listed = _run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT)
     for name in listed.splitlines():
         if (ROOT / name).is_file():         # not one that was removed but not committed
@@ -32,7 +34,13 @@ def wheel(tmp_path_factory) -> Path:
     _run(sys.executable, "-c", BUILD, "sdist", tmp, cwd=tmp / "tree")
     sdist, = tmp.glob("*.tar.gz")
     _run("tar", "-xzf", sdist, cwd=tmp)
-    _run(sys.executable, "-c", BUILD, "wheel", tmp, cwd=tmp / sdist.name[:-len(".tar.gz")], CLAWLITE_NO_EXT="1")
+    return tmp / sdist.name[:-len(".tar.gz")]
+
+
+@pytest.fixture(scope="module")
+def wheel(source, tmp_path_factory) -> Path:
+    tmp = tmp_path_factory.mktemp("wheel")
+    _run(sys.executable, "-c", BUILD, "wheel", tmp, cwd=source, CLAWLITE_NO_EXT="1")
     found, = tmp.glob("*.whl")
     return found
 
@@ -72,9 +80,11 @@ def test_every_data_file_of_the_package_is_in_the_wheel(wheel):
 
 
 def test_installed_version(installed, tmp_path):
+    """Both ways to start it, with the host packages of this run within reach (no .pth of theirs is read this way)."""
     version = _run(installed, "-c", "import clawlite; print(clawlite.__version__)", cwd=tmp_path)
-    assert version in _run(installed, "-m", "clawlite", "--version", cwd=tmp_path)
-    assert version in _run(installed.parent / "clawlite", "--version", cwd=tmp_path)
+    packages = sysconfig.get_path("purelib")
+    assert version in _run(installed, "-m", "clawlite", "--version", cwd=tmp_path, PYTHONPATH=packages)
+    assert version in _run(installed.parent / "clawlite", "--version", cwd=tmp_path, PYTHONPATH=packages)
 
 
 def test_installed_data(installed, tmp_path):
@@ -103,6 +113,20 @@ def test_import_of_the_package_costs_nothing(installed, tmp_path):
     out = _run(installed, "-c", "import sys; old = set(sys.modules); import clawlite; print(set(sys.modules) - old)",
                cwd=tmp_path)
     assert out == "{'clawlite'}"
+
+
+def test_without_a_compiler_the_build_is_pure_unless_extensions_are_required(source, tmp_path):
+    pytest.importorskip("Cython")
+    shutil.copytree(source, tmp_path / "tree")
+    for pxd in (tmp_path / "tree/clawlite/core").glob("*.pxd"):
+        pxd.unlink()                        # one extension is enough, and quick
+    (tmp_path / "tree/clawlite/core/errors.pxd").touch()
+    command = [sys.executable, "-c", BUILD, "wheel", tmp_path]
+    _run(*command, cwd=tmp_path / "tree", CC="/no/such/compiler")
+    found, = tmp_path.glob("*.whl")
+    assert [n for n in zipfile.ZipFile(found).namelist() if n.endswith(".so")] == []
+    with pytest.raises(AssertionError, match="/no/such/compiler"):
+        _run(*command, cwd=tmp_path / "tree", CC="/no/such/compiler", CLAWLITE_REQUIRE_EXT="1")
 
 
 def test_data_of_a_checkout():
