@@ -7,16 +7,13 @@ cdef dict _KINDS
 cdef class _Run:
     cdef list table
     cdef object automata
-    cdef long left
+    cdef int steps, nested
 
-cpdef check(program, value, automata, root=*)
-
-@cython.locals(kind=int, mask=int, op=int, at=Py_ssize_t, end=Py_ssize_t, checks=list)
+@cython.locals(kind=int, op=int, at=Py_ssize_t)
 cdef _node(node, value, _Run run, int depth)
 
-cdef int _kind(value) except -1
 
-@cython.locals(found=Py_ssize_t, required=Py_ssize_t, at=Py_ssize_t, end=Py_ssize_t)
+@cython.locals(found=Py_ssize_t, required=Py_ssize_t, at=Py_ssize_t)
 cdef _object(list arg, dict value, _Run run, int depth)
 
 @cython.locals(at=Py_ssize_t, matched=bint)
@@ -27,7 +24,9 @@ cdef _members(int op, arg, dict value, _Run run, int depth)
 @cython.locals(at=Py_ssize_t, last=Py_ssize_t, found=Py_ssize_t)
 cdef _array(int op, arg, list value, _Run run, int depth)
 
-cdef _any_kind(int op, arg, value, _Run run, int depth)
+cdef _any_kind(int op, arg, value, int kind, _Run run, int depth)
+
+cdef _combined(int op, arg, value, int kind, _Run run, int depth)
 
 @cython.locals(fitting=int, about=int)
-cdef _alternatives(int op, list arg, value, _Run run, int depth)
+cdef _alternatives(int op, list arg, value, int kind, _Run run, int depth)

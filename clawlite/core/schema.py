@@ -32,6 +32,7 @@ from clawlite.core.jsonvalue import MAX_DEPTH, Undecided, is_whole, key, path, s
 from clawlite.core.schemaleaf import counted, matches, no_such_member, number, one_of, size, string, wrong_kind
 
 MAX_STEPS = 50000       # nodes with checks that one value may visit: `anyOf` within recursion is exponential
+MAX_NESTED = 128        # combined schemas (op 19 .. 23) under way at once: they nest without going into the value
 
 _STRING = const(1)
 _INTEGER = const(4)
@@ -43,12 +44,13 @@ _KINDS = {str: 1, bool: 2, int: 4, float: 8, dict: 16, list: 32, type(None): 64}
 
 
 class _Run:
-    """What one check carries along: the table of shared nodes, the automata, the steps left."""
+    """What one check carries along: the table of shared nodes, the automata, what it has spent."""
 
     def __init__(self, table, automata):
         self.table = table
         self.automata = automata
-        self.left = MAX_STEPS
+        self.steps = 0
+        self.nested = 0
 
 
 def check(program, value, automata, root: str = "arguments"):
@@ -69,34 +71,32 @@ def check(program, value, automata, root: str = "arguments"):
         problem = _node(program, value, _Run(table, automata), 0)
     except Undecided as stop:
         problem = [stop.args[0]]
-    if problem is None:
-        return None
-    return "at %s: %s" % (path(root, problem[1:]), problem[0])
+    except RuntimeError:        # no stack left: a Pico has room for some ten levels
+        problem = ["expected a value that nests no deeper than this device can follow"]
+    return None if problem is None else "at %s: %s" % (path(root, problem[1:]), problem[0])
 
 
 def _node(node, value, run, depth):
+    kind = _KINDS.get(type(value), 0)
+    if kind == _FRACTION and is_whole(value):
+        kind = _INTEGER
     while type(node) is int:
-        if node < 0:
-            node = run.table[-node]
-        elif node & _kind(value):
-            return None
-        else:
-            return wrong_kind(node, value)
-    kind = _kind(value)
+        if node >= 0:
+            return None if node & kind else wrong_kind(node, value)
+        node = run.table[-node]
     if not node[0] & kind:
         return wrong_kind(node[0], value)
-    run.left -= 1
-    if run.left < 0:
+    run.steps += 1
+    if run.steps > MAX_STEPS:
         raise Undecided("expected a value that is checked in %d steps, got more" % MAX_STEPS)
-    if kind & (_OBJECT | _ARRAY) and depth >= MAX_DEPTH:
+    if depth >= MAX_DEPTH and kind & (_OBJECT | _ARRAY):
         raise Undecided("expected at most %d levels of nesting, got more" % MAX_DEPTH)
-    at = 1
-    problem = None
-    while at < len(node) and problem is None:
+    for at in range(1, len(node), 2):
         op = node[at]
         arg = node[at + 1]
+        problem = None
         if op > 17:
-            problem = _any_kind(op, arg, value, run, depth)
+            problem = _any_kind(op, arg, value, kind, run, depth)
         elif op < 5:
             if kind == _OBJECT:
                 problem = _object(arg, value, run, depth) if op == 0 else _members(op, arg, value, run, depth)
@@ -108,15 +108,9 @@ def _node(node, value, run, depth):
                 problem = string(op, arg, value, run.automata)
         elif kind & (_INTEGER | _FRACTION):
             problem = number(op, arg, value)
-        at += 2
-    return problem
-
-
-def _kind(value):
-    kind = _KINDS.get(type(value), 0)
-    if kind == _FRACTION and is_whole(value):
-        return _INTEGER
-    return kind
+        if problem is not None:
+            return problem
+    return None
 
 
 def _object(arg, value, run, depth):
@@ -148,11 +142,11 @@ def _others(arg, value, run, depth):
     for name in sorted(value):          # dicts have no order on boards: the violation whose name sorts first is told
         matched = name in arg
         problem = None
-        if arg[2]:
-            for at in range(0, len(arg[2]), 2):
-                if matches(run.automata, arg[2][at], name):
-                    matched = True
-                    problem = problem or _node(arg[2][at + 1], value[name], run, depth + 1)
+        patterns = arg[2] or ()
+        for at in range(0, len(patterns), 2):
+            if matches(run.automata, patterns[at], name):
+                matched = True
+                problem = problem or _node(patterns[at + 1], value[name], run, depth + 1)
         if not matched:
             if arg[1] == 0:
                 return no_such_member(arg, name)
@@ -190,12 +184,9 @@ def _array(op, arg, value, run, depth):
     elif op == 6:
         found = 0
         for item in value:
-            if _node(arg[2], item, run, depth + 1) is None:
-                found += 1
-        if found < arg[0]:
-            return counted(False, arg[0], "matching item", found)
-        if found > arg[1] >= 0:
-            return counted(True, arg[1], "matching item", found)
+            found += _node(arg[2], item, run, depth + 1) is None
+        if found < arg[0] or found > arg[1] >= 0:
+            return counted(found >= arg[0], arg[found >= arg[0]], "matching item", found)
     elif op == 7:
         seen = set()
         for at in range(len(value)):
@@ -207,9 +198,18 @@ def _array(op, arg, value, run, depth):
         return size(op, arg, value)
 
 
-def _any_kind(op, arg, value, run, depth):
+def _any_kind(op, arg, value, kind, run, depth):
     if op == 18:
         return one_of(arg, value, depth)
+    run.nested += 1
+    if run.nested > MAX_NESTED:
+        raise Undecided("expected a value that is checked by %d schemas at once, got more" % MAX_NESTED)
+    problem = _combined(op, arg, value, kind, run, depth)
+    run.nested -= 1
+    return problem
+
+
+def _combined(op, arg, value, kind, run, depth):
     if op == 19:
         for node in arg:
             problem = _node(node, value, run, depth)
@@ -221,10 +221,10 @@ def _any_kind(op, arg, value, run, depth):
     elif op == 23:
         return _node(arg[1 if _node(arg[0], value, run, depth) is None else 2], value, run, depth)
     else:
-        return _alternatives(op, arg, value, run, depth)
+        return _alternatives(op, arg, value, kind, run, depth)
 
 
-def _alternatives(op, arg, value, run, depth):
+def _alternatives(op, arg, value, kind, run, depth):
     fitting = 0
     closest = None              # the violation of the only alternative that is about this kind of value
     about = 0
@@ -237,7 +237,7 @@ def _alternatives(op, arg, value, run, depth):
         else:
             while type(node) is int and node < 0:
                 node = run.table[-node]
-            if _kind(value) & (node if type(node) is int else node[0]):
+            if type(node) is list and node[0] & kind:
                 closest = problem
                 about += 1
     if fitting == 1:
