@@ -88,7 +88,7 @@ class _Reader:
         self.n = 0
 
     def head(self) -> int:
-        """Return the major type at ``pos``, leave its argument in ``n``, move behind the head (a float: behind it all)."""
+        """Return the major type at ``pos``, leave its argument in ``n``, move behind it (behind all of a float)."""
         start = self.pos
         if start >= self.end:
             raise _fault(start, "an item", "the end")

@@ -29,13 +29,16 @@ class Framer:
         self._dropped = 0           # bytes of the open line that are gone already
 
     def feed(self, data) -> None:
-        """Take bytes from the wire, in any portion.  Ask ``next_event`` until None before the next: the rest is copied."""
+        """Take bytes from the wire, in any portion.
+
+        Ask ``next_event`` until it says None before the next: what is unread is copied.
+        """
         rest = self._chunk[self._pos:]
         self._chunk = rest + bytes(data) if rest else bytes(data)
         self._pos = 0
 
     def finish(self) -> None:
-        """End the open line, if there is one, as its LF would: the input is over.  Its event comes from ``next_event``."""
+        """End the open line, if there is one, as its LF would: the input is over.  ``next_event`` has its event."""
         if self._pos < len(self._chunk):
             is_open = self._chunk[-1] != 10
         else:
@@ -88,5 +91,5 @@ class Framer:
     def send(self, json_bytes) -> bytes:
         """Return the bytes that carry one JSON text.  Raises ValueError when it holds an LF."""
         if b"\n" in json_bytes:
-            raise ValueError("a record is one line: expected JSON without LF, found one at byte %d" % json_bytes.find(b"\n"))
+            raise ValueError("expected JSON without LF, found one at byte %d" % json_bytes.find(b"\n"))
         return json_bytes + b"\n" if self.plain_json else _MARK + json_bytes + b"\n"

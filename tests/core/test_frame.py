@@ -92,7 +92,8 @@ def test_nothing_is_told_before_the_line_ends():
 
 
 def test_finish_ends_an_open_line_only():
-    for data, expected in ((b"", []), (b"a\n", [(TEXT, b"a")]), (b"a", [(TEXT, b"a")]), (b"a\nb\r", [(TEXT, b"a"), (TEXT, b"b")]),
+    for data, expected in ((b"", []), (b"a\n", [(TEXT, b"a")]), (b"a", [(TEXT, b"a")]),
+                           (b"a\nb\r", [(TEXT, b"a"), (TEXT, b"b")]),
                            (b"\n", [(TEXT, b"")]), (b"\x1e{}", [(RECORD, b"{}")])):
         for drained in (False, True):
             framer = Framer()

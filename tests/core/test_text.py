@@ -51,7 +51,8 @@ def test_every_lead_byte_with_every_second_byte():
             if lead < 0xE0:
                 data, low, high = bytes((lead, second)), 0x80, 0xBF
             elif lead < 0xF0:
-                data, low, high = bytes((lead, second, 0x80)), 0xA0 if lead == 0xE0 else 0x80, 0x9F if lead == 0xED else 0xBF
+                data = bytes((lead, second, 0x80))
+                low, high = 0xA0 if lead == 0xE0 else 0x80, 0x9F if lead == 0xED else 0xBF
             else:
                 data = bytes((lead, second, 0x80, 0x80))
                 low, high = 0x90 if lead == 0xF0 else 0x80, 0x8F if lead == 0xF4 else 0xBF

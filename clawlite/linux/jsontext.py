@@ -1,0 +1,223 @@
+"""JSON of the wire on CPython: strict RFC 8259, bounded, and without ``json`` and ``re`` at import.
+
+1. ``_json``, the C half of the standard library, is used directly: importing ``json`` costs more than everything else
+   that a device does before READY.  Where ``_json`` is missing, ``json`` does the same work (tests run both).
+2. ``_json`` takes more than RFC 8259 and we do: NaN, duplicate keys, lone surrogates, any depth, any number.  Each is
+   refused here, by a hook, or by a look at the text that ordinary lines pay one C search for.
+3. What is accepted, and its value, is the same as on a board (firmware-host/micropython/jsontext.py); the vectors in
+   tests/core/json_vectors.py hold both to it.  The length of a text is bounded by the framer, not here.
+4. Describing an error costs more than finding it: only then is ``json.decoder`` imported, by ``_json`` itself.
+"""
+from clawlite.core.errors import ParseError
+
+MAX_DEPTH = 32          # arrays and objects open at once
+MAX_NUMBER = 40         # characters of a number
+
+_SPACE = " \t\n\r"
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKET = bytes(range(91)) + b"\\" + bytes(range(94, 123)) + b"|" + bytes(range(126, 256))
+_EXPECTED = (           # how a message of the scanner starts, what was expected
+    ("Expecting property name", "a property name in double quotes"),
+    ("Illegal trailing comma", "no comma before the end"),
+    ("Expecting ", None),
+    ("Unterminated string", "a closing quote for the string that starts here"),
+    ("Invalid control character", "no raw control character in a string"),
+    ("Invalid \\u", "four hexadecimal digits"),
+    ("Invalid \\", "one of the escapes of RFC 8259"),
+)
+
+
+class _Refused(Exception):
+    """What the grammar allows and we do not: expected, found."""
+
+
+def _object(pairs: list) -> dict:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _Refused("each key once", "%.40r again" % key)
+            seen.add(key)
+    return result
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_NUMBER or not text.isascii():
+        raise _Refused("a number of at most %d ASCII characters" % MAX_NUMBER, "%.50r" % text)
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if len(text) > MAX_NUMBER or value - value != 0.0 or not text.isascii():
+        raise _Refused("a finite number of at most %d ASCII characters" % MAX_NUMBER, "%.50r" % text)
+    return value
+
+
+def _constant(text: str):
+    raise _Refused("a number", text)
+
+
+class _Rules:
+    """What the scanner asks of its decoder."""
+    strict = True
+    object_hook = None
+    object_pairs_hook = staticmethod(_object)
+    parse_float = staticmethod(_float)
+    parse_int = staticmethod(_integer)
+    parse_constant = staticmethod(_constant)
+
+
+def _unknown(obj):
+    raise TypeError("expected a plain object, found %s" % type(obj).__name__)
+
+
+try:
+    from _json import encode_basestring, make_encoder, make_scanner
+
+    _scan = make_scanner(_Rules)
+    # markers, default, encoder, indent, key separator, item separator, sort_keys, skipkeys, allow_nan
+    _encode = make_encoder(None, _unknown, encode_basestring, None, ":", ",", False, False, False)
+    _SUSPECT = (b"\\ud", b"\\uD")       # escapes worth a second look: surrogates
+except ImportError:
+    from json import JSONDecoder, JSONEncoder
+
+    _scan = JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_int=_integer,
+                        parse_constant=_constant).scan_once
+    _encoder = JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":"),
+                           default=_unknown)
+
+    def _encode(obj, level: int):
+        return _encoder.iterencode(obj)
+
+    _SUSPECT = (b"\\u", b"\\u")         # all of them: the Python half takes "\\u 12f"
+
+
+def loads(data: bytes):
+    """Return the value of the one JSON text *data*.
+
+    Raises ParseError, which names byte offset, expected and found.
+    Cost    a 336-byte request takes 4 us or less; a text with more than MAX_DEPTH brackets pays some C passes more.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise ParseError("JSON byte %d: expected UTF-8, found 0x%02x" % (error.start, data[error.start])) from None
+    start = 0
+    if not data or data[0] <= 32:
+        start = len(text) - len(text.lstrip(_SPACE))
+    try:
+        value, end = _scan(text, start)
+    except StopIteration as stop:
+        raise _fault(text, stop.value, "a value") from None
+    except _Refused as refused:
+        raise _fault(text, _first_refused(text, start), *refused.args) from None
+    except RecursionError:
+        raise _too_deep(text) from None
+    except ValueError as error:             # JSONDecodeError, whose name would cost an import
+        raise _fault(text, getattr(error, "pos", 0), _expected(getattr(error, "msg", ""))) from None
+    if end != len(text) and text[end:].strip(_SPACE):
+        raise _fault(text, len(text) - len(text[end:].lstrip(_SPACE)), "the end")
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+        raise _too_deep(text)
+    if 92 in data and (_SUSPECT[0] in data or _SUSPECT[1] in data):     # 92: a backslash, found by memchr
+        _check_escapes(text)
+    return value
+
+
+def dumps(obj) -> str:
+    """Return *obj* as compact JSON, beyond ASCII unescaped.
+
+    obj  dict with str keys (an int key becomes its digits), list, tuple, str, int, finite float, bool, None
+    Raises TypeError for other objects, ValueError for a float that is not finite and for endless nesting.
+    A str with a lone surrogate shows when the result is encoded: UnicodeEncodeError, which is a ValueError.
+    """
+    try:
+        return "".join(_encode(obj, 0))
+    except RecursionError:
+        raise ValueError("expected a tree, found nesting without an end") from None
+
+
+def _fault(text: str, pos: int, expected: str, found: str = "") -> ParseError:
+    """Return the error; *pos* counts characters, the message counts bytes."""
+    found = found or ("%r" % text[pos] if pos < len(text) else "the end")
+    return ParseError("JSON byte %d: expected %s, found %s" % (len(text[:pos].encode()), expected, found))
+
+
+def _expected(message: str) -> str:
+    for start, expected in _EXPECTED:
+        if message.startswith(start):
+            return expected or message[len(start):]
+    return "JSON"
+
+
+def _first_refused(text: str, start: int) -> int:
+    """Return the position where a hook first refuses: the hooks are not told it, so halve the text."""
+    good, bad = start, len(text)            # text[:bad] is refused by a hook, text[:good] is not
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            _scan(text[:middle], start)
+            good = middle
+        except _Refused:
+            bad = middle
+        except (ValueError, StopIteration):
+            good = middle
+    return bad - 1
+
+
+def _depth(text: str) -> int:
+    """Return how deep the valid JSON *text* is nested, MAX_DEPTH + 1 for all that is deeper.
+
+    All passes are C: drop the strings, keep the brackets, take the innermost pairs away level by level.
+    """
+    outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
+    brackets = outside.encode().translate(_SQUARE, _NO_BRACKET)
+    depth = 0
+    while brackets and depth <= MAX_DEPTH:
+        brackets = brackets.replace(b"[]", b"")
+        depth += 1
+    return depth
+
+
+def _too_deep(text: str) -> ParseError:
+    depth = pos = 0
+    in_string = False
+    while depth <= MAX_DEPTH and pos < len(text):
+        char = text[pos]
+        if in_string:
+            if char == "\\":
+                pos += 1
+            in_string = char != '"'
+        elif char == '"':
+            in_string = True
+        elif char in "[{":
+            depth += 1
+        elif char in "]}":
+            depth -= 1
+        pos += 1
+    return _fault(text, pos - 1, "at most %d levels" % MAX_DEPTH, "one more")
+
+
+def _check_escapes(text: str) -> None:
+    """Raise ParseError when an escape of the valid JSON *text* is half a surrogate pair."""
+    pos = text.find("\\")
+    while pos >= 0:
+        step = 2
+        if text[pos + 1] == "u":
+            code = _hex(text, pos)
+            step = 6
+            if 0xD800 <= code <= 0xDFFF:
+                pair = code < 0xDC00 and text[pos + 6:pos + 8] == "\\u"
+                if not pair or not 0xDC00 <= _hex(text, pos + 6) <= 0xDFFF:
+                    raise _fault(text, pos, "a surrogate pair", "half of one")
+                step = 12
+        pos = text.find("\\", pos + step)
+
+
+def _hex(text: str, pos: int) -> int:
+    digits = text[pos + 2:pos + 6]
+    if not (digits.isalnum() and digits.isascii()):
+        raise _fault(text, pos, "four hexadecimal digits")
+    return int(digits, 16)
