@@ -80,7 +80,7 @@ class Console:
         if self._turn is None:
             return dropped > 0
         self.interrupted = True
-        self.agent.cancel(self._turn, InvalidRequest("interrupted"), now_ms)
+        self.agent.cancel(self._turn, InvalidRequest("Interrupted"), now_ms)
         return True
 
     def close(self, now_ms: int):
@@ -92,7 +92,7 @@ class Console:
         self.agent.effects.append((SAY, text))
 
     def _prompt(self):
-        if self.once and not self._asking():
+        if (self.once or self._closing) and not self._asking():
             return
         self.agent.effects.append((PROMPT, "[y/N] " if self._asking() else self.agent.image.agent.prompt))
 

@@ -9,7 +9,7 @@
     (RESOLVE, task, path)                  resolve links of a virtual path; answer with ``done`` and the real virtual path
     (EXIT, code)                           leave, with an exit code
 
-    outcome   (True, value) or (False, exception)
+    outcome   (True, value) or (False, exception); of RESOLVE, the value is a normalised absolute path
     due_ms    monotonic time at which the handler's work is ended, or None
 
 The generators of a turn and of a tool call yield RUN and RESOLVE without the task; the agent adds it.  They also

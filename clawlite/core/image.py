@@ -23,6 +23,7 @@ from clawlite.core.dialect import const
 from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.text import decode_utf8
 
+MAGIC = b"\xd9\xd9\xf7"
 FORMAT = 1
 MAX_HEAD = 8192
 MAX_IMAGE = 16777216
@@ -110,26 +111,35 @@ class Image:
             self.names.append(name)
 
     def _open(self) -> tuple:
-        """Return (head, body offset, body length); the first 16 bytes say whether this is an image at all."""
-        start = self.read(0, 16 if self._size > 16 else self._size)
-        if start[:3] != b"\xd9\xd9\xf7":
+        """Return (head, body offset, body length); the first 5 bytes say whether this is an image at all."""
+        start = self.read(0, 5 if self._size > 5 else self._size)
+        if start[:3] != MAGIC:
             raise ImageError("image: expected the bytes d9 d9 f7 at its start, got %s" % _hex(start[:3]),
                              "this is not an image; make one with: clawlite build")
         if start[3:4] != b"\x86" or start[4:5] != b"\x01":
             raise ImageError("image: this runtime wants format %d, got %s" % (FORMAT, _hex(start[3:5])),
                              "build it again with this version of clawlite")
-        major, length, pos = cbor.head(start, 5, len(start))
-        if major != 2 or length > MAX_HEAD:
-            raise ImageError("image: expected a head of at most %d bytes, got major type %d of length %d"
-                             % (MAX_HEAD, major, length))
+        pos, length = self._bytes_at(5)
+        if length > MAX_HEAD:
+            raise ImageError("image: expected a head of at most %d bytes, got %d" % (MAX_HEAD, length))
         head = cbor.decode(self.read(pos, length))
-        pos += length
-        start = self.read(pos, 9 if self._size - pos > 9 else self._size - pos)
-        major, length, skip = cbor.head(start, 0, len(start))
-        if major != 2 or length > self._size - pos - skip:
-            raise ImageError("image: truncated: the body says %d bytes, the file has %d left"
-                             % (length, self._size - pos - skip))
-        return head, pos + skip, length
+        return (head,) + self._bytes_at(pos + length)
+
+    def _bytes_at(self, pos: int) -> tuple:
+        """Return (offset of the first byte, length) of the byte string whose head is at *pos*; it lies in the file."""
+        first = self.read(pos, 1)[0]
+        extra = (0, 1, 2, 4, 8)[first - 0x57] if first >= 0x57 else 0
+        if not 0x40 <= first <= 0x5b:
+            raise ImageError("image: expected a byte string at byte %d, got %02x" % (pos, first))
+        length = first - 0x40
+        if extra:
+            length = 0
+            for byte in self.read(pos + 1, extra):
+                length = length << 8 | byte
+        pos += 1 + extra
+        if length > self._size - pos:
+            raise ImageError("image: truncated: a part of %d bytes begins at byte %d of %d" % (length, pos, self._size))
+        return pos, length
 
     def _check_crc(self, end: int):
         left = self._size - end

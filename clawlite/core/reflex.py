@@ -30,19 +30,21 @@ class Reflex:
         self._rules = rules
         self._step = None
         self._slots = {}
+        self._turn = None               # the messages of the turn that these rules began
 
     def reply(self, messages: list) -> Reply:
         """Return the reply to a turn's messages so far (list of ``turn.Message``)."""
         last = messages[-1]
         if last.role == "user":
             self._slots = {}
+            self._turn = messages
             step = self._begin(words(last.text))
             if step is None:
                 return Reply(self._abstain(), [])
         else:
-            step = self._after(last)
-            if step is None:
-                return Reply(last.text if last.result is not None else "", [])
+            step = self._after(last) if self._turn is messages else None
+            if step is None:            # no rule goes on from here: the tool's own answer is the reply
+                return Reply(last.text, [])
         self._step = step
         say, tool, arguments, _ = step
         text = "" if say is None else "".join([p if isinstance(p, str) else self._show(p[0]) for p in say])

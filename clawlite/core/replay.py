@@ -24,6 +24,7 @@ class Replay:
             self._round = 0
             wanted = self._turns[self._turn][0]
             if wanted is not None and wanted != last.text:
+                self._round = len(self._turns[self._turn][1])       # another provider has this turn, to its end
                 raise ProviderError("replay: recorded turn %d begins with %s, got %s"
                                     % (self._turn + 1, canonical(wanted, 60), canonical(last.text, 60)))
         rounds = self._turns[self._turn][1]

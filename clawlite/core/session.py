@@ -164,7 +164,6 @@ class Session:
             raise InvalidParams("context.sandbox: unknown sandbox %s" % sandbox[:60], "this agent has: %s" % self.agent.image.agent.sandbox)
         if request_id in self._calls:
             raise InvalidRequest("context.request_id: a call with this id is under way", "send a new id with a new call")
-        tools.known(self.agent.image, name)
         ran = []                        # not empty once the call has ended, which may be before begin returns
 
         def ended(value, error, _):

@@ -77,10 +77,9 @@ def call(image, name: str, arguments, caller: str, override=None):
     Raises ``InvalidParams``, ``PolicyDenied``, ``SandboxDenied``, ``ApprovalTimeout``, ``ApprovalDenied``,
     ``ToolTimeout``.  Source  CKP 0.2.0, 5.1, 5.4, 5.8, 9.3.2.
     """
-    tool = known(image, name)
-    event = {"event": "tool.call", "tool": tool.name, "caller": caller, "arguments": arguments}
+    event = {"event": "tool.call", "tool": name, "caller": caller, "arguments": arguments}
     try:
-        result = yield from _gated(image, tool, arguments, override, event)
+        result = yield from _gated(image, known(image, name), arguments, override, event)
     except ClawError as e:
         event["status"] = "refused" if not isinstance(e, ToolTimeout) else "timeout"
         event["code"] = e.code
@@ -100,6 +99,7 @@ def known(image, name):
 
 
 def _gated(image, tool, arguments, override, event):
+    event["tool"] = tool.name
     if not isinstance(arguments, dict):
         raise InvalidParams("%s: expected arguments as an object, got %s" % (tool.name, canonical(arguments, 40)))
     wrong = check(tool.schema, arguments, image.automaton)
@@ -136,8 +136,8 @@ def _decide(image, tool, arguments, override):
         # The text of the path allows it; where its links lead decides (a link out of the root is the oldest trick).
         resolved = []
         for path in paths:
-            real = yield (RESOLVE, path)
-            if real is None:
+            done, real = yield (RESOLVE, path)
+            if not done:
                 raise SandboxDenied("%s: the path %s cannot be resolved" % (tool.name, path), "", {"tool": tool.name})
             resolved.append(real)
         decision = policy.strictest([decision, _strictest(image, entries, resolved)])
@@ -170,7 +170,7 @@ def _result(tool, outcome, image):
             raise value
         return Result("%s failed: %s" % (tool.name, value), True)
     if tool.output is not None:
-        wrong = check(tool.output, value, image.automaton)
+        wrong = check(tool.output, value, image.automaton, "result")
         if wrong:
             return Result("%s returned what its output_schema does not allow: %s" % (tool.name, wrong), True)
     text = value if isinstance(value, str) else canonical(value)

@@ -32,12 +32,14 @@ class Built:
     sections  [(name, bytes), ...] in the file's order
     dead      rules that match no tool; shadowed: rules that an earlier one always beats (``folding.FlatRule``)
     warnings  sentences for the maker
+    heap_bytes  what a device holds after loading it, an estimate
     """
     data: bytes
     sections: list
     dead: list
     shadowed: list
     warnings: list
+    heap_bytes: int
 
 
 class Pool:
@@ -77,10 +79,11 @@ def build(manifest, key: bytes = None) -> Built:
     unbuilt.refuse(manifest)
     rules = folding.flatten(manifest.policies)
     pool, prose = Pool(), Prose()
-    records, index, entries = b"", [], []
+    records, index, entries, reached = b"", [], [], []
     for tool in manifest.tools:
-        record, entry = _tool(manifest, tool, rules, pool, prose)
+        record, entry, bound = _tool(manifest, tool, rules, pool, prose)
         entries.append(entry)
+        reached += [entry] + bound
         index.append([tool.name, len(records), len(record), entry])
         records += record
     names = [tool.name for tool in manifest.tools]
@@ -94,8 +97,8 @@ def build(manifest, key: bytes = None) -> Built:
     manifest.raise_problems()
     sections[layout.PROSE] = prose.data
     data = write(sections, f"clawlite {__version__}", requires(manifest), _digest(manifest.sources), _companions(manifest), key)
-    dead, shadowed = folding.unreached(rules, manifest.tools, entries)
-    return Built(data, _sizes(data), dead, shadowed, _warnings(manifest, entries))
+    dead, shadowed = folding.unreached(rules, manifest.tools, reached)
+    return Built(data, _sizes(data), dead, shadowed, _warnings(manifest, entries), _heap(index))
 
 
 def requires(manifest) -> list[str]:
@@ -127,10 +130,10 @@ def _agent(manifest, prose) -> list:
             [0 if provider.spec.endpoint == "builtin:reflex" else 1 for provider in _chain(manifest)], MAX_ROUNDS,
             min([p.max_message_length for p in processing if p.max_message_length] or [MAX_MESSAGE]),
             manifest.sandbox.name if manifest.sandbox else "", prose.add(identity.spec.personality),
-            manifest.settings.console.prompt]
+            manifest.settings.console.prompt or "> "]
 
 
-def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object]:
+def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object, list]:
     spec = tool.spec
     schema = spec.input_schema or {"type": "object"}
     program = _schema(manifest, tool, "input_schema", schema, pool)
@@ -147,7 +150,7 @@ def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object]:
     record = [tool.name, _flags(tool), (tool.labels or {}).get("category"), program, output, spec.timeout_ms or 0,
               min(limits and limits.max_output_bytes or MAX_OUTPUT, MAX_OUTPUT), _handler(tool), paths, alone, bound,
               prose.add(spec.description or "")]
-    return encode(record), entry
+    return encode(record), entry, bound or []
 
 
 def _schema(manifest, tool, field: str, schema: dict, pool):
@@ -223,6 +226,10 @@ SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECOR
 def _sizes(data: bytes) -> list:
     opened = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
     return [(SECTION_NAMES[number], opened.size_of(number)) for number in opened.sections()]
+
+
+def _heap(index: list) -> int:
+    return 0
 
 
 def _warnings(manifest, entries) -> list[str]:

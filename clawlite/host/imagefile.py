@@ -6,7 +6,7 @@ import hashlib
 import struct
 import zlib
 
-from clawlite.core.image import AUTOMATA, FORMAT, PROSE, RECORDS, RULES
+from clawlite.core.image import AUTOMATA, FORMAT, MAGIC, PROSE, RECORDS, RULES
 from clawlite.core.seal import sign
 
 RAW = (RECORDS, RULES, AUTOMATA, PROSE)         # sections that hold bytes of their own layout; the others are one CBOR item
@@ -40,7 +40,7 @@ def write(sections: dict, compiler: str, requires: list, sources: bytes, compani
     body = {number: value if number in RAW else encode(value) for number, value in sections.items() if value is not None}
     directory = [[number, len(body[number])] for number in sorted(body)]
     head = encode([compiler, requires, sources, companions, directory])
-    data = b"\xd9\xd9\xf7\x86" + encode(FORMAT) + encode(head) + encode(b"".join(body[number] for number, _ in directory))
+    data = MAGIC + b"\x86" + encode(FORMAT) + encode(head) + encode(b"".join(body[number] for number, _ in directory))
     data += encode(struct.pack(">I", zlib.crc32(data)))
     data += encode(hashlib.sha256(data).digest())
     if key is None:

@@ -5,7 +5,7 @@ State lies in ``$CLAWLITE_STATE``, by default the XDG state folder: one folder p
 import os
 
 from clawlite.core.errors import ImageError
-from clawlite.core.image import MAX_IMAGE, Image
+from clawlite.core.image import MAGIC, MAX_IMAGE, Image
 
 KEPT = 4096                     # decoded tools and rules that stay in memory: a Pi has room
 
@@ -49,7 +49,7 @@ def is_image(path: str) -> bool:
     """Return whether the file at *path* begins as an image does."""
     try:
         with open(path, "rb") as file:
-            return file.read(3) == b"\xd9\xd9\xf7"
+            return file.read(3) == MAGIC
     except OSError:
         return False
 

@@ -115,7 +115,7 @@ class Shell:
         while event and self.code is None:
             kind, data = event
             if kind == TOO_LONG:
-                (self.console or self.session).too_long(int(data), MAX_LINE)
+                (self.console or self.session).too_long(int(str(data, "utf-8")), MAX_LINE)
             elif kind == TEXT:
                 self.text(data)
             else:
@@ -134,10 +134,8 @@ class Shell:
 
     def end_of_input(self):
         if self.console:
-            event = self.framer.finish()
-            if event and event[0] == TEXT and event[1]:
-                self.text(event[1])
-                self.settle()
+            self.framer.finish()        # a pipe's last line may lack its end
+            self.take()
             self.console.close(now_ms())
         elif self.agent.is_ready:
             self.agent.stop(LEAVE_MS, self._stopped, now_ms())

@@ -1,0 +1,78 @@
+"""Build an image file from a manifest: load, compile, write where nothing of the maker's lies."""
+import os
+
+from clawlite.core.errors import ClawError
+from clawlite.core.image import MAGIC
+from clawlite.host import compiler, manifest
+
+IMAGE = "claw.cbor"
+
+
+def build_beside(name: str) -> str:
+    """Build the manifest *name* (a file or a folder) to ``claw.cbor`` beside it; return that path.
+
+    Raises ``ManifestErrors``, or ``ClawError`` when the file cannot be written.
+    """
+    loaded = manifest.load(name)
+    path = os.path.join(loaded.folder, IMAGE)
+    save(path, compiler.build(loaded).data)
+    return path
+
+
+def save(path: str, data: bytes) -> bool:
+    """Write an image to *path*, whole or not at all; return False when it was there already, byte for byte.
+
+    Raises ``ClawError`` for a file there that is no image: that may be something a person wrote.
+    """
+    try:
+        with open(path, "rb") as file:
+            old = file.read()
+        if old == data:
+            return False
+        if old[:3] != MAGIC:
+            raise ClawError(f"{path} exists and is no image", "name another file with -o, or move it away")
+    except FileNotFoundError:
+        pass
+    except OSError as e:
+        raise ClawError(f"{path}: {e.strerror}", "name another file with -o") from None
+    try:
+        with open(path + ".new", "wb") as file:
+            file.write(data)
+        os.replace(path + ".new", path)
+    except OSError as e:
+        raise ClawError(f"{path}: {e.strerror}", "name another file with -o") from None
+    return True
+
+
+def build(name: str, output: str = None, key_file: str = None) -> dict:
+    """Build the manifest *name*; return what ``clawlite build`` shows.
+
+    output    where the image goes; None: ``claw.cbor`` beside the manifest
+    key_file  file with the device key to sign with, or None
+    Keys: file, bytes, changed, requires, sections, heap_bytes, dead, shadowed, warnings.
+    """
+    loaded = manifest.load(name)
+    built = compiler.build(loaded, _key(key_file) if key_file else None)
+    path = output or os.path.join(loaded.folder, IMAGE)
+    changed = save(path, built.data)
+    return {"file": path, "bytes": len(built.data), "changed": changed, "requires": compiler.requires(loaded),
+            "sections": [{"name": part, "bytes": size} for part, size in built.sections], "heap_bytes": built.heap_bytes,
+            "dead": [_rule(loaded, flat) for flat in built.dead], "shadowed": [_rule(loaded, flat) for flat in built.shadowed],
+            "warnings": built.warnings}
+
+
+def _rule(loaded, flat) -> dict:
+    policy = [p for p in loaded.policies if p.name == flat.policy][0]
+    file, line = policy.where("rules", policy.spec.rules.index(flat.rule))
+    return {"id": flat.rule.id, "file": file, "line": line}
+
+
+def _key(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            key = file.read(4096).strip()
+    except OSError as e:
+        raise ClawError(f"{path}: {e.strerror}", "name a file that holds the device key") from None
+    if len(key) < 16:
+        raise ClawError(f"{path}: expected a device key of 16 bytes or more, got {len(key)}", "make one: head -c 32 /dev/urandom | base64")
+    return key

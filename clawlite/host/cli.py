@@ -1,0 +1,76 @@
+"""The command line of the host: declarations and nothing else (work lives in modules, printing in ui.py).
+
+Exit codes: 0 done, 1 failed, 2 bad usage or manifest.
+"""
+import click
+
+
+from clawlite.core.errors import ClawError
+from clawlite.host import ui
+
+DEVICE_HELP = """Talk to an agent:
+
+\b
+  clawlite run [MANIFEST|IMAGE]          on this terminal
+  clawlite ask TEXT [MANIFEST|IMAGE]     one turn, then exit
+  clawlite serve [MANIFEST|IMAGE] --stdio    CKP JSON-RPC for an operator
+
+MANIFEST is claw.yaml in the current folder unless named."""
+
+
+@click.group(epilog=DEVICE_HELP)
+def cli():
+    """clawlite: Claw Kernel Protocol agents for small boards."""
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--template", default="greenhouse", help="greenhouse (default) or empty")
+def new(name, template):
+    """Make a project in the folder NAME that builds and runs as it is."""
+    from clawlite.host import new as project
+    ui.made(name, project.new(name, template))
+
+
+@cli.command()
+@click.argument("manifest", default=".")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+def check(manifest, as_json):
+    """Validate a manifest; every problem with file, line and what was expected."""
+    from clawlite.host.check import check as run
+    ui.checked(run(manifest), as_json)
+
+
+@cli.command()
+@click.argument("manifest", default=".")
+@click.option("-o", "output", metavar="FILE", help="where the image goes; by default claw.cbor beside the manifest")
+@click.option("--key-file", metavar="FILE", help="sign the image with this device key")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+def build(manifest, output, key_file, as_json):
+    """Compile a manifest to an image; sizes, dead and shadowed rules."""
+    from clawlite.host.build import build as run
+    ui.built(run(manifest, output, key_file), as_json)
+
+
+@cli.command()
+@click.argument("image")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+def inspect(image, as_json):
+    """Show what an image holds."""
+    from clawlite.host import inspection
+    ui.inspected(inspection.inspect(ui.read(image)), as_json)
+
+
+def main(args: list[str]) -> int:
+    """Run the command line; return the exit code."""
+    try:
+        return cli.main(args, prog_name="clawlite", standalone_mode=False) or 0
+    except click.exceptions.Exit as e:
+        return e.exit_code
+    except click.Abort:
+        return 130
+    except click.ClickException as e:
+        e.show()
+        return 2
+    except ClawError as e:
+        return ui.failed(e, "--json" in args)

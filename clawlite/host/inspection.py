@@ -1,0 +1,64 @@
+"""What an image holds, for people and for ``--json``."""
+from clawlite.core import image as layout
+from clawlite.core import seal
+from clawlite.core.outlook import outlook
+from clawlite.core.policy import ACTIONS
+from clawlite.host.compiler import AUTONOMY, SECTION_NAMES
+
+
+def inspect(data: bytes) -> dict:
+    """Return what the image *data* holds, its digest checked.  Raises ``ImageError``.
+
+    Keys: agent, version, compiler, format, bytes, signed, autonomy, level, requires, sections, companions, tools, rules.
+    """
+    def read(offset: int, length: int) -> bytes:
+        return data[offset:offset + length]
+    image = layout.Image(read, len(data), 1024)
+    seal.check(read, len(data), image.seal_at)
+    agent = image.agent
+    return {
+        "agent": agent.name, "version": agent.version, "identity": agent.identity, "compiler": image.compiler,
+        "format": layout.FORMAT, "bytes": len(data), "signed": len(data) - image.seal_at == seal.SIGNED,
+        "autonomy": AUTONOMY[agent.autonomy], "level": f"level-{agent.level}", "sandbox": agent.sandbox or None,
+        "requires": image.requires, "sources": image.sources.hex(),
+        "companions": [{"file": name, "sha256": digest.hex()} for name, digest in image.companions],
+        "sections": [{"name": SECTION_NAMES[number], "bytes": image.size_of(number)} for number in image.sections()],
+        "tools": [_tool(image, name) for name in image.names],
+        "rules": [_rule(image.rule(number)) for number in range(_rows(image))],
+    }
+
+
+def _rows(image) -> int:
+    """Return how many rows the table of rules has: its first offset says where the offsets end."""
+    return int.from_bytes(image.part(layout.RULES, 0, 4), "big") // 4 - 1
+
+
+def _tool(image, name: str) -> dict:
+    tool = image.tool(name)
+    return {"name": name, "description": image.prose(tool.about), "category": tool.category,
+            "read_only": bool(tool.flags & layout.READ_ONLY), "timeout_ms": tool.timeout_ms or None,
+            "handler": ("tools.py: " if tool.handler[0] == layout.MAKER else "built in: ") + tool.handler[1],
+            "record_bytes": image.tools[name][1], "policy": outlook(image, tool)}
+
+
+def _rule(rule: list) -> dict:
+    return {"id": rule[0], "action": ACTIONS[rule[1]], "reason": rule[2], "policy": rule[6], "path_within": rule[5],
+            "approval_timeout_s": rule[3] or None, "default_if_timeout": "allow" if rule[4] else "deny"}
+
+
+def text(found: dict) -> str:
+    """Return ``inspect``'s answer for people."""
+    lines = [f"{found['agent']} {found['version']}".rstrip() + f" - {found['bytes']} bytes, format {found['format']}, "
+             f"built by {found['compiler']}, {'signed' if found['signed'] else 'not signed'}",
+             f"  {found['level']}, {found['autonomy']}, sandbox {found['sandbox'] or 'none declared'}, "
+             f"needs: {', '.join(found['requires']) or 'nothing special'}", "sections"]
+    lines += [f"  {part['name']:14}{part['bytes']:7} bytes" for part in found["sections"]]
+    lines += ["tools"] if found["tools"] else []
+    for tool in found["tools"]:
+        lines.append(f"  {tool['name']:20} {tool['policy']}")
+        lines.append(f"  {'':20} {tool['handler']}, record of {tool['record_bytes']} bytes")
+    lines += ["rules, first match wins"] if found["rules"] else []
+    for rule in found["rules"]:
+        within = f", within {rule['path_within']}" if rule["path_within"] else ""
+        lines.append(f"  {rule['id']:20} {rule['action']}{within}{': ' + rule['reason'] if rule['reason'] else ''}")
+    return "\n".join(lines)

@@ -1,0 +1,48 @@
+"""Make a project from a template: a folder that builds and runs as it is."""
+import os
+import re
+
+from clawlite.core.errors import ClawError
+from clawlite.host.problems import did_you_mean
+
+FOLDER = os.path.join(os.path.dirname(__file__), "templates")
+DEFAULT = "greenhouse"
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z")
+
+
+def templates() -> list[str]:
+    """Return the names of the templates."""
+    return sorted(os.listdir(FOLDER))
+
+
+def new(path: str, template: str = DEFAULT) -> list[str]:
+    """Write a project into the folder *path*, which must not exist or be empty; return the files, relative to it.
+
+    The agent is called as the folder is.  Raises ``ClawError``.
+    """
+    name = os.path.basename(os.path.abspath(path))
+    if not _NAME.match(name):
+        raise ClawError(f"{name!r} cannot name an agent: expected 1 to 63 letters, digits and hyphens", "choose another folder name")
+    if template not in templates():
+        raise ClawError(f"unknown template {template!r}; there are: {', '.join(templates())}", did_you_mean(template, templates()))
+    if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
+        raise ClawError(f"{path} exists and is not empty", "choose another name: nothing of yours is overwritten")
+    written = []
+    source = os.path.join(FOLDER, template)
+    for folder, folders, files in os.walk(source):
+        folders[:] = sorted(f for f in folders if f != "__pycache__")
+        for file in sorted(files):
+            relative = os.path.relpath(os.path.join(folder, file), source)
+            _copy(os.path.join(folder, file), os.path.join(path, relative), name)
+            written.append(relative)
+    return written
+
+
+def _copy(source: str, target: str, name: str) -> None:
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with open(source, encoding="utf-8") as file:
+        text = file.read()
+    if source.endswith("claw.yaml"):            # only the root names the agent; braces elsewhere are slots
+        text = text.replace("{name}", name)
+    with open(target, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,74 @@
+"""What the host prints: data on stdout, talk on stderr, one JSON document with ``--json``."""
+import json
+import sys
+
+from clawlite.core.errors import ClawError, ImageError
+from clawlite.host import inspection
+from clawlite.host.problems import ManifestErrors
+
+
+def read(path: str) -> bytes:
+    """Return the bytes of an image file.  Raises ``ImageError``."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as e:
+        raise ImageError(f"{path}: {e.strerror}", "name an image; make one with: clawlite build") from None
+
+
+def document(value: object) -> None:
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def talk(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def made(name: str, files: list[str]) -> None:
+    talk(f"Made {name} with {', '.join(files)}.")
+    talk(f"Next: cd {name} && clawlite run")
+
+
+def checked(found: dict, as_json: bool) -> None:
+    if as_json:
+        document(found)
+        return
+    print(f"{found['file']}: valid CKP ({found['tools']} tools, {found['rules']} rules)")
+    for line in found["not_built"]:
+        print(f"  cannot be built yet: {line}")
+
+
+def built(found: dict, as_json: bool) -> None:
+    if as_json:
+        document(found)
+        return
+    print(f"{found['file']}: {found['bytes']} bytes, needs: {', '.join(found['requires']) or 'nothing special'}")
+    for part in found["sections"]:
+        print(f"  {part['name']:14}{part['bytes']:7} bytes")
+    print(f"  heap on a 32-bit board to load it: about {found['heap_bytes']} bytes")
+    for word in ("dead", "shadowed"):
+        for rule in found[word]:
+            why = "matches no tool" if word == "dead" else "an earlier rule always decides first"
+            talk(f"{rule['file']}:{rule['line']}: rule {rule['id']} never decides: {why}")
+    for warning in found["warnings"]:
+        talk(f"note: {warning}")
+
+
+def inspected(found: dict, as_json: bool) -> None:
+    if as_json:
+        document(found)
+    else:
+        print(inspection.text(found))
+
+
+def failed(error: ClawError, as_json: bool) -> int:
+    """Show an error; return the exit code."""
+    if as_json:
+        document({"error": error.to_json()})
+    if isinstance(error, ManifestErrors):
+        talk(str(error))
+        count = len(error.problems)
+        talk(f"{count} problem{'s' if count > 1 else ''}.")
+    else:
+        talk(f"clawlite: {error.message}{' - ' + error.hint if error.hint else ''}")
+    return 2

@@ -1,0 +1,139 @@
+"""Play golden transcripts: what goes in, and every effect that must come out, on any runtime.
+
+A transcript is a list of steps ``[at_ms, what, argument]`` and for each the list of effects that follow it, until
+nothing is left to do.  Handlers really run, on simulated pins; time is the transcript's.  Recorded by
+tests/golden/record.py and read by a person; compared here as parsed JSON, text byte for byte.
+"""
+import sys
+
+from clawlite.core import effect as E
+from clawlite.core.agent import Agent
+from clawlite.core.builtin import HANDLERS
+from clawlite.core.console import Console
+from clawlite.core.handlers import Handlers
+from clawlite.core.image import PINS, Image
+from clawlite.core.pins import SimulatedPins
+from clawlite.core.session import Session
+
+FOLDER = (__file__.rpartition("/")[0] or ".") + "/../golden/"
+
+NAMES = {E.SAY: "say", E.PROMPT: "prompt", E.SEND: "send", E.LOG: "log", E.RUN: "run", E.CANCEL: "cancel",
+         E.RESOLVE: "resolve", E.EXIT: "exit"}
+
+
+def decoder():
+    """Return (loads, dumps) of this runtime's shell."""
+    if sys.implementation.name == "micropython":
+        from jsontext import dumps, loads
+    else:
+        from clawlite.linux.jsontext import dumps, loads
+    return loads, dumps
+
+
+def read_image(name: str, keep: int = 0) -> Image:
+    """Return the golden image *name*, behind a file as on a board."""
+    file = open(FOLDER + name + "/claw.cbor", "rb")
+    size = file.seek(0, 2)
+
+    def read(offset, length):
+        file.seek(offset)
+        return file.read(length)
+    return Image(read, size, keep)
+
+
+def read_tools(name: str) -> dict:
+    """Return the functions of the golden agent's tools.py; {} when it has none."""
+    space = {"__name__": "tools"}
+    try:
+        with open(FOLDER + name + "/tools.py") as file:
+            exec(file.read(), space)
+    except OSError:
+        pass
+    return space
+
+
+class Player:
+    """One agent on a transcript's clock.
+
+    links   {virtual path: where it leads}, for RESOLVE; other paths lead to themselves
+    """
+
+    def __init__(self, name: str, mode: str, links: dict = None):
+        self.at = 0
+        image = read_image(name)
+        self.handlers = Handlers(HANDLERS, read_tools(name), SimulatedPins(image.section(PINS) or [], self.clock))
+        self.agent = Agent(image, 0, 4)
+        self.session = Session(self.agent, decoder()[0])
+        self.session.set_clock(1700000000, 0)
+        self.console = Console(self.agent) if mode == "console" else None
+        self._links = links or {}
+
+    def clock(self) -> int:
+        return self.at
+
+    def step(self, at: int, what: str, argument) -> list:
+        """Do one step at *at* ms; return the effects as lists that JSON can hold."""
+        self.at = at
+        if what == "start":
+            self.agent.start(at)
+            if self.console:
+                self.console.greet()
+        elif what == "line":
+            self.console.line(argument, at)
+        elif what == "record":
+            self.session.record(argument.encode(), at)
+        elif what == "interrupt":
+            self.console.interrupt(at)
+        elif what == "close":
+            self.console.close(at)
+        else:
+            assert what == "tick", what
+        self.agent.tick(at)
+        self.session.tick(at)
+        return self.settle()
+
+    def settle(self) -> list:
+        seen = []
+        while True:
+            effect = self.agent.next_effect()
+            while effect:
+                seen.append(shown(effect))
+                self.carry_out(effect)
+                effect = self.agent.next_effect()
+            ended = self.handlers.poll(self.at)
+            for task, outcome in ended:
+                self.agent.done(task, outcome, self.at)
+            if not ended and not self.agent.effects:
+                return seen
+
+    def carry_out(self, effect: tuple):
+        kind = effect[0]
+        if kind == E.RUN:
+            outcome = self.handlers.start(effect[1], effect[2], effect[3], effect[4], self.at)
+            if outcome is not None:
+                self.agent.done(effect[1], outcome, self.at)
+        elif kind == E.CANCEL:
+            self.handlers.cancel(effect[1])
+        elif kind == E.RESOLVE:
+            self.agent.done(effect[1], (True, self._links.get(effect[2], effect[2])), self.at)
+
+
+def shown(effect: tuple) -> list:
+    kind = effect[0]
+    if kind == E.RUN:
+        return ["run", effect[2].name, effect[3]]
+    if kind == E.CANCEL:
+        return ["cancel"]
+    if kind == E.SEND and isinstance(effect[1], dict) and effect[1].get("error", {}).get("code") == -32700:
+        effect[1]["error"]["message"] = "(a decoder's own words)"
+    return [NAMES[kind], effect[-1]]
+
+
+def play(transcript: dict) -> list:
+    """Return the first difference as [step, expected, got], or None when the transcript plays as recorded."""
+    player = Player(transcript["agent"], transcript["mode"], transcript.get("links"))
+    for at, what, argument, expected in transcript["steps"]:
+        got = player.step(at, what, argument)
+        if got != expected:
+            return [[at, what, argument], expected, got]
+    return None

@@ -1,0 +1,31 @@
+"""The same transcripts on every runtime: whole turns, approvals and sessions, effect by effect."""
+import golden
+
+
+def read(name):
+    with open(golden.FOLDER + name + ".golden.json", "rb") as file:
+        data = file.read()
+    return golden.decoder()[0](data)
+
+
+def check(name):
+    difference = golden.play(read(name))
+    assert difference is None, "%s, step %s\nexpected %s\n     got %s" % tuple([name] + difference)
+
+
+def test_greenhouse_on_the_console():
+    check("greenhouse-console")
+
+
+def test_gates_on_the_console():
+    check("gates-console")
+
+
+def test_gates_for_an_operator():
+    check("gates-operator")
+
+
+def test_a_wrong_transcript_is_told():
+    transcript = read("gates-console")
+    transcript["steps"][1][3][0][1] = "Thrice."
+    assert golden.play(transcript)[0][1] == "line"
