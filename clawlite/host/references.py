@@ -115,7 +115,7 @@ class References:
             if raw.origin == "registry":
                 raise Refused(f"{raw.uri} is a {found}, not a {kind}", "")
             slot = f"the manifest lists this file under spec.{KINDS[kind][0]}"
-            near = did_you_mean(found, [kind]) if found not in KINDS else ""
+            near = did_you_mean(found, [kind]) if found not in list(KINDS) else ""
             self._refuse(kind, raw.place.below("kind"), "", quoted(kind), shown(found), near or slot)
             return
         self.raws.append(raw)

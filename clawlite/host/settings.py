@@ -13,14 +13,14 @@ from msgspec import Meta, Struct
 from clawlite.host.document import LinePlace, Place, decode
 from clawlite.host.models.common import Name, Strict, Text
 from clawlite.host.models.walk import convert
-from clawlite.host.problems import ManifestErrors, Problems, did_you_mean, one_of, quoted
+from clawlite.host.problems import ManifestErrors, Problems, did_you_mean, one_of, quoted, shown
 from clawlite.host.sources import Refused, Sources, is_glob
 from clawlite.host.tomllines import TOMLDocument
 
 FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file
 NOT_BUILT = ("gateway", "cron", "mqtt", "webhook", "telegram", "mcp", "search", "prices", "logs", "relaxed", "registries", "tenant_id")
-_SECRET = re.compile(r"(?:^|[_-])(?:api|access|private)?(?:key|token|password|passwd|secret)s?(?:$|[_-])", re.IGNORECASE)
+_SECRET = re.compile(r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])")
 
 
 class Simulate(Strict):
@@ -79,17 +79,17 @@ class Settings:
 
 def load(sources: Sources, problems: Problems) -> Settings:
     """Return the Settings beside the manifest, defaults when there is no file; mistakes go to *problems*."""
-    shown = sources.shown(FILE)
+    file_name = sources.shown(FILE)
     if not sources.exists(FILE):
-        return Settings(place=LinePlace(shown))
+        return Settings(place=LinePlace(file_name))
     try:
-        document = TOMLDocument(sources.read(FILE), shown)
+        document = TOMLDocument(sources.read(FILE, MAX_TEXT), file_name)
     except Refused as e:
-        problems.add(LinePlace(shown), (), e.args[0], hint=e.args[1])
-        return Settings(place=LinePlace(shown))
+        problems.add(LinePlace(file_name), (), e.args[0], hint=e.args[1])
+        return Settings(place=LinePlace(file_name))
     except ManifestErrors as e:
         problems.extend(e)
-        return Settings(place=LinePlace(shown))
+        return Settings(place=LinePlace(file_name))
     place = Place(document)
     known = {key: value for key, value in document.data.items() if key not in NOT_BUILT and not _SECRET.search(key)}
     file = convert(known, File, lambda path, *args, **named: _report(problems, place, path, *args, **named))
@@ -104,8 +104,8 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.console = file.console or Console()
         settings.pins = file.pins or []
         settings.time_zone = file.time_zone
-        _check_pins(settings.pins, place, problems)
-        _check_zone(file.time_zone, place, problems)
+    _check_pins(known.get("pins"), place, problems)
+    _check_zone(known.get("time_zone"), place, problems)
     return settings
 
 
@@ -140,23 +140,28 @@ def _text(sources: Sources, name: str, place: Place, problems: Problems) -> str:
     return None
 
 
-def _check_pins(pins: list, place: Place, problems: Problems) -> None:
+def _check_pins(pins, place: Place, problems: Problems) -> None:
+    """Check names against names; *pins* is raw data, whose own mistakes are reported elsewhere."""
+    pins = [pin if isinstance(pin, dict) else {} for pin in pins] if isinstance(pins, list) else []
     kinds = {}
     for index, pin in enumerate(pins):
-        if pin.name in kinds:
-            problems.add(place, ("pins", index, "name"), f"a pin {quoted(pin.name)} is already there")
-        kinds[pin.name] = pin.kind
+        name = pin.get("name")
+        if isinstance(name, str) and name in kinds:
+            problems.add(place, ("pins", index, "name"), f"a pin {quoted(name)} is already there")
+        elif isinstance(name, str):
+            kinds[name] = pin.get("kind")
     inputs = [name for name, kind in kinds.items() if kind == "adc"]
     for index, pin in enumerate(pins):
-        raises = pin.simulate.raises if pin.simulate else None
-        if raises is not None and raises not in inputs:
-            found = f"{quoted(raises)} is no pin" if raises not in kinds else f"{quoted(raises)} is of kind {quoted(kinds[raises])}"
-            hint = did_you_mean(raises, inputs) or ("ADC pins here: " + one_of(inputs) if inputs else "declare a pin of kind \"adc\"")
+        simulate = pin.get("simulate")
+        raises = simulate.get("raises") if isinstance(simulate, dict) else None
+        if isinstance(raises, str) and raises not in inputs:
+            found = f"{quoted(raises)} is no pin" if raises not in kinds else f"{quoted(raises)} is of kind {shown(kinds[raises])}"
+            hint = did_you_mean(raises, inputs) or ("ADC pins here: " + one_of(inputs) if inputs else 'declare a pin of kind "adc"')
             problems.add(place, ("pins", index, "simulate", "raises"), f"expected the name of an ADC pin; {found}", hint=hint)
 
 
-def _check_zone(name: str, place: Place, problems: Problems) -> None:
-    if name is None:
+def _check_zone(name, place: Place, problems: Problems) -> None:
+    if not isinstance(name, str):
         return
     import zoneinfo
     known = zoneinfo.available_timezones()

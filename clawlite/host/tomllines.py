@@ -2,7 +2,7 @@
 import re
 import tomllib
 
-from clawlite.host.document import decode, refuse
+from clawlite.host.document import MAX_DEPTH, decode, refuse
 
 
 class TOMLDocument:
@@ -27,8 +27,10 @@ class TOMLDocument:
             message = str(e)[:at.start()] if at else str(e).removesuffix(" (at end of document)")
             line = int(at.group(1)) if at else text.count("\n") + 1
             refuse(file, line, f"not TOML: {message[:1].lower()}{message[1:]}")
+        if _depth(self.data) > MAX_DEPTH:
+            refuse(file, 0, f"nested deeper than {MAX_DEPTH} levels")
         self._lines = {(): 1}
-        self._scan(text.splitlines())
+        self._scan(text.replace("\r\n", "\n").split("\n"))
 
     def where(self, path: tuple, key: bool = False) -> tuple:
         """Return (file, line, 1) of the nearest key on *path*."""
@@ -70,3 +72,14 @@ class TOMLDocument:
     def _note(self, path: tuple, number: int) -> None:
         for end in range(1, len(path) + 1):
             self._lines.setdefault(path[:end], number)
+
+
+def _depth(data) -> int:
+    """Return how deep *data* is nested, without recursion: one dotted key can hold 100,000 dots."""
+    deepest, todo = 0, [(data, 1)]
+    while todo:
+        item, depth = todo.pop()
+        deepest = max(deepest, depth)
+        if isinstance(item, (dict, list)):
+            todo += [(below, depth + 1) for below in (item.values() if isinstance(item, dict) else item)]
+    return deepest

@@ -4,8 +4,8 @@
    null, Null, NULL, ~ and nothing are null.  0777 is 777, 0o777 is 511, 1:30 and 2026-01-01 are strings.
 2. Duplicate keys, keys that are not strings, other tags, merge keys, a second document, .nan and .inf are refused.
 3. Nodes are built from events here, never by PyYAML's composer: that one recurses, and the C one has no bound.
-4. libyaml is only the fast way to a success.  When it objects, or when there is a tab (the two parsers differ there),
-   the Python parser decides, so that both machines give the same answer and the same sentence.
+4. libyaml is only the fast way to a success.  When it objects, and where the two parsers differ (tabs; ":" and "?" in a
+   plain text inside [] or {}), the Python parser decides, so that every machine gives the same answer and sentence.
 """
 import re
 
@@ -19,7 +19,7 @@ _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fals
 _INT = re.compile(r"[-+]?[0-9]+\Z|0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _NOT_JSON = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
-_CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 # what PyYAML says -> what a person can act on
 _SENTENCES = (
@@ -57,7 +57,7 @@ def _nodes(text: str, file: str) -> Node:
     fast = getattr(yaml, "CSafeLoader", None)
     if fast and "\t" not in text:
         try:
-            return _Builder(file).build(yaml.parse(text, Loader=fast))
+            return _Builder(file, yaml.YAMLError).build(yaml.parse(text, Loader=fast))
         except yaml.YAMLError:
             pass                    # the Python parser below gives the sentence
     try:
@@ -79,9 +79,10 @@ def _refuse_syntax(error, file: str):
 class _Builder:
     """Nodes from events, with a stack of open collections: (node, anchor, pending key)."""
 
-    def __init__(self, file: str):
+    def __init__(self, file: str, doubt: type = None):
         self.file = file
-        self.stack = []             # [node, anchor, key, key line, key column] of the open collections
+        self.doubt = doubt          # raised where the fast parser is not to be believed
+        self.stack = []             # [node, anchor, key, key line, key column, flow] of the open collections
         self.anchors = {}           # name -> finished Node; None while it is open
         self.root = None
         self.count = 0
@@ -114,7 +115,7 @@ class _Builder:
         self._counted(node.line)
         if event.anchor:
             self.anchors[event.anchor] = None
-        self.stack.append([node, event.anchor, None, 0, 0])
+        self.stack.append([node, event.anchor, None, 0, 0, event.flow_style])
 
     def _MappingEndEvent(self, event, line, column):
         node, anchor = self.stack.pop()[:2]
@@ -125,6 +126,8 @@ class _Builder:
     _SequenceEndEvent = _MappingEndEvent
 
     def _ScalarEvent(self, event, line, column):
+        if self.doubt and event.implicit[0] and self.stack and self.stack[-1][5] and (":" in event.value or "?" in event.value):
+            raise self.doubt
         self._counted(line)
         node = Node(SCALAR, self._scalar(event, line), line, column)
         if event.anchor:
@@ -149,6 +152,8 @@ class _Builder:
         """Put a finished node where it belongs: root, list item, mapping key or mapping value."""
         if not self.stack:
             self.root = node
+            if node.value is None:
+                node.line = node.column = 1
             return
         top = self.stack[-1]
         parent = top[0]
@@ -157,6 +162,8 @@ class _Builder:
         elif top[2] is None:
             top[2], top[3], top[4] = self._key(node, parent, event), node.line, node.column
         else:
+            if event is not None and event.value == "" and event.implicit[0]:
+                node.line, node.column = top[3], top[4]     # nothing has no place; the two parsers invent different ones
             parent.value[top[2]] = (node, top[3], top[4])
             top[2] = None
 
@@ -173,7 +180,7 @@ class _Builder:
 
     def _path(self) -> tuple:
         """Return the path of the collection that is open now."""
-        return tuple(len(node.value) if node.kind is LIST else key for node, _, key, _, _ in self.stack[:-1])
+        return tuple(len(node.value) if node.kind is LIST else key for node, _, key, *_ in self.stack[:-1])
 
     def _scalar(self, event, line: int):
         tag = event.tag
