@@ -89,4 +89,6 @@ def _is_json(value) -> bool:
         return all(isinstance(key, str) and _is_json(item) for key, item in value.items())
     if isinstance(value, float):
         return math.isfinite(value)
-    return value is None or isinstance(value, (str, bool, int))
+    if isinstance(value, int):
+        return -(1 << 63) <= value < 1 << 63        # what an image holds
+    return value is None or isinstance(value, str)

@@ -121,10 +121,10 @@ def _refuse_by_name(value, place: Place, problems: Problems, path: tuple = ()) -
             problems.add(place, path + (key,), "a secret has no place here", key=True,
                          hint="settings are compiled into images; the manifest names a secret with secret_ref, "
                               "its value stays on the device or the gateway")
-        elif not path and key in NOT_BUILT:
+            continue
+        if not path and key in NOT_BUILT:
             problems.add(place, (key,), "not supported by this version", key=True, hint="remove it")
-        else:
-            _refuse_by_name(item, place, problems, path + (key,))
+        _refuse_by_name(item, place, problems, path + (key,))
 
 
 def _text(sources: Sources, name: str, place: Place, problems: Problems) -> str:
