@@ -98,7 +98,7 @@ def loads(data: bytes):
     """Return the value of the one JSON text *data*.
 
     Raises ParseError, which names byte offset, expected and found.
-    Cost    a 336-byte request takes 4 us or less; a text with more than MAX_DEPTH brackets pays some C passes more.
+    Cost    what json.loads takes for the same text; more than MAX_DEPTH brackets pay some passes in C more.
     """
     try:
         text = data.decode()

@@ -3,7 +3,7 @@
 1. MicroPython's ``json.loads`` takes ``[1 2]``, ``01`` and raw control characters, and turns surrogate pairs into
    invalid UTF-8; its ``json.dumps`` prints what it does not know as ``<object>``.  So: an own reader, a guarded writer.
 2. Open containers lie on a list, not on the C stack, which has 8 KB on an RP2040.
-3. A string without escapes is one slice and one decode; with escapes, one buffer of its raw length besides.
+3. A string without escapes is decoded where it lies; one with escapes goes through one buffer of its raw length.
 4. What is accepted, and its value, is the same in ``clawlite/linux/jsontext.py``: tests/core/json_vectors.py holds
    both to it, and this file runs on CPython too.  The length of a text is bounded by the framer, not here.
 """
@@ -24,7 +24,7 @@ def loads(data: bytes):
     """Return the value of the one JSON text *data*.
 
     Raises ParseError, which names byte offset, expected and found.
-    Cost    some 0.3 us a byte on a desktop; the heap of the result, and of the longest string once or twice more.
+    Cost    some 0.3 us a byte on a desktop; the heap of the result, and once of the longest string with escapes.
     """
     reader = _Reader(data)
     try:
@@ -77,6 +77,7 @@ class _Reader:
 
     def __init__(self, data: bytes):
         self.data = data
+        self.view = memoryview(data)    # a slice of it copies nothing
         self.pos = 0
         # Lines of the wire hold none, then no string needs a look of its own.
         self.has_control = len(data) > 0 and min(data) < 32
@@ -224,17 +225,17 @@ class _Reader:
             end = data.find(b'"', end + 1)
         if end < 0:
             raise _fault(self.pos, "a closing quote for the string that starts here", "none")
-        if self.has_control and end > start and min(memoryview(data)[start:end]) < 32:
+        if self.has_control and end > start and min(self.view[start:end]) < 32:
             raise _fault(start, "no raw control character in the string", "one")
         try:
-            value = decode_utf8(data[start:end]) if escape < 0 else self.unescape(start, end)
+            value = decode_utf8(self.view[start:end]) if escape < 0 else self.unescape(start, end)
         except ValueError:
             raise _fault(start, "UTF-8", "other bytes")
         self.pos = end + 1
         return value
 
     def unescape(self, pos: int, end: int) -> str:
-        data = memoryview(self.data)
+        data = self.view
         out = bytearray(end - pos)              # no escape is shorter than what it stands for
         size = 0
         while pos < end:
