@@ -182,7 +182,7 @@ class _Loader:
         return functions
 
     def _cross(self, references: References, uris: dict) -> None:
-        check = rules.References(self.raws, uris, references.broken, self.problems)
+        check = rules.References(self.raws, uris, references.broken | self.raws.broken, self.problems)
         for kind, uri, place in references.local:
             check.slot(kind, uri, place)
         check.check()

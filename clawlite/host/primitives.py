@@ -58,6 +58,7 @@ class Raws:
         self.problems = problems
         self.names = {kind: {} for kind in KINDS}       # kind -> {name: (file, line)}
         self.versions = {}                              # (kind, name) -> version
+        self.broken = set()                             # kinds with a document whose name is not known
         self.specs = []                                 # (kind, name or "", raw spec, its place), for the references in them
 
     def check(self, raw: Raw, root_version: str) -> Primitive:
@@ -74,6 +75,8 @@ class Raws:
             version = root_version
         if metadata:
             self._name(raw, metadata.name, version)
+        else:
+            self.broken.add(raw.kind)
         fields = raw.fields if raw.origin == "inline" else raw.fields.get("spec")
         self.specs.append((raw.kind, metadata.name if metadata else "", fields, place))
         if len(self.problems.found) > before or metadata is None or spec is None:

@@ -116,12 +116,14 @@ def shown(value: object) -> str:
 def did_you_mean(word: object, names) -> str:
     """Return ``did you mean "object"?`` for the nearest of *names*, or "" when none is near.
 
-    The cut-off grows for short words: "tls" is not a misspelt "tools".
+    Letters that only changed places always count; else the cut-off grows for short words: "get" is not a misspelt "set".
     """
     if not isinstance(word, str) or not 2 <= len(word) <= 100:
         return ""
+    word = word.lower().replace("_", "-")
     plain = {name.lower().replace("_", "-"): name for name in names}
-    near = difflib.get_close_matches(word.lower().replace("_", "-"), plain, 1, 0.8 if len(word) < 5 else 0.7)
+    near = [name for name in plain if sorted(name) == sorted(word)]
+    near = near or difflib.get_close_matches(word, plain, 1, 0.75 if len(word) < 5 else 0.7)
     return f"did you mean {quoted(plain[near[0]])}?" if near else ""
 
 

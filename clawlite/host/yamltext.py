@@ -30,6 +30,7 @@ _SENTENCES = (
     ("<block end>", "the indentation does not fit the lines above", ""),
     ("expected ',' or ']'", 'expected "," or "]"', ""),
     ("expected ',' or '}'", 'expected "," or "}"', ""),
+    ("expected the node content", "a value is missing here", "close what is open, or put the text in quotes"),
     ("unexpected end of stream", "a quoted text or a bracket is not closed", ""),
     ("unknown escape character", "unknown escape in double quotes", 'write "\\\\" for a backslash, or use single quotes'),
     ("sequence entries are not allowed", 'a "-" is not allowed here', "list items stand on lines of their own"),
