@@ -3,7 +3,7 @@ import os
 
 from clawlite.core.errors import ClawError
 from clawlite.core.image import MAGIC
-from clawlite.host import compiler, manifest
+from clawlite.host import boards, compiler, manifest
 
 IMAGE = "claw.cbor"
 
@@ -44,14 +44,18 @@ def save(path: str, data: bytes) -> bool:
     return True
 
 
-def build(name: str, output: str = None, key_file: str = None) -> dict:
+def build(name: str, output: str = None, key_file: str = None, board: str = None) -> dict:
     """Build the manifest *name*; return what ``clawlite build`` shows.
+
+    board     refuse what this board (``boards.names``) cannot honour, or None
 
     output    where the image goes; None: ``claw.cbor`` beside the manifest
     key_file  file with the device key to sign with, or None
     Keys: file, bytes, changed, requires, sections, heap_bytes, dead, shadowed, warnings.
     """
     loaded = manifest.load(name)
+    if board:
+        boards.demand(loaded, board)
     built = compiler.build(loaded, _key(key_file) if key_file else None)
     path = output or os.path.join(loaded.folder, IMAGE)
     changed = save(path, built.data)

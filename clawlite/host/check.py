@@ -1,14 +1,16 @@
 """``clawlite check``: is it valid CKP, and what of it does this version build?"""
-from clawlite.host import compiler, manifest
+from clawlite.host import boards, compiler, manifest
 from clawlite.host.problems import ManifestErrors
 
 
-def check(name: str) -> dict:
+def check(name: str, board: str = None) -> dict:
     """Return {file, tools, rules, not_built}: counts, and why it could not be built here, a line each.
 
-    Raises ``ManifestErrors`` when it is no valid CKP, with every problem.
+    Raises ``ManifestErrors`` when it is no valid CKP, with every problem; ``ClawError`` when *board* cannot honour it.
     """
     loaded = manifest.load(name)
+    if board:
+        boards.demand(loaded, board)
     not_built = []
     try:
         compiler.build(loaded)

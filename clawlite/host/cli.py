@@ -34,22 +34,24 @@ def new(name, template):
 
 @cli.command()
 @click.argument("manifest", default=".")
+@click.option("--board", metavar="BOARD", help="refuse what this board cannot honour")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
-def check(manifest, as_json):
+def check(manifest, board, as_json):
     """Validate a manifest; every problem with file, line and what was expected."""
     from clawlite.host.check import check as run
-    ui.checked(run(manifest), as_json)
+    ui.checked(run(manifest, board), as_json)
 
 
 @cli.command()
 @click.argument("manifest", default=".")
 @click.option("-o", "output", metavar="FILE", help="where the image goes; by default claw.cbor beside the manifest")
+@click.option("--board", metavar="BOARD", help="refuse what this board cannot honour")
 @click.option("--key-file", metavar="FILE", help="sign the image with this device key")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
-def build(manifest, output, key_file, as_json):
+def build(manifest, output, board, key_file, as_json):
     """Compile a manifest to an image; sizes, dead and shadowed rules."""
     from clawlite.host.build import build as run
-    ui.built(run(manifest, output, key_file), as_json)
+    ui.built(run(manifest, output, key_file, board), as_json)
 
 
 @cli.command()
