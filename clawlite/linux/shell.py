@@ -215,7 +215,11 @@ class Shell:
         except ValueError as e:         # a handler gave what JSON lacks; the caller must still get an answer
             message = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32603, "message": "no JSON: %s" % e}}
             data = dumps(message).encode()
-        self.wire.write(self.framer.send(data))
+        lead = b"\n" if self._shown else b""       # a record begins a line; the prompt comes back after it
+        self.wire.write(lead + self.framer.send(data))
+        if self._shown:
+            shown, self._shown = self._shown, None
+            self.prompt(shown)
 
     def show(self, text: str):
         """Show lines of text; on a terminal the prompt gives way first."""

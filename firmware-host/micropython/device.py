@@ -84,6 +84,8 @@ class Device:
         self.poll.register(self.input, select.POLLIN)
         self.code = None
         self.at_end = False
+        self._prompt = b""              # what stands on the console's last line
+        self._return = False            # the last byte was a carriage return
 
     def _read(self, offset: int, length: int) -> bytes:
         self.file.seek(offset)
@@ -125,7 +127,13 @@ class Device:
 
     def take(self, data: bytes):
         """Hand in what has come; an empty read is the end of input."""
-        if data:
+        if data == b"\r" and self.console:      # the Enter key of most terminals; a line feed after it adds nothing
+            self._return = True
+            self.framer.feed(b"\n")
+        elif data == b"\n" and self._return:
+            self._return = False
+        elif data:
+            self._return = False
             self.framer.feed(data)
         else:
             self.at_end = True
@@ -153,6 +161,7 @@ class Device:
             except ValueError:
                 self.console.not_text()
                 return
+            self._prompt = b""          # the person's Enter has ended the prompt's line
             self.console.line(text, now)
         else:
             self.session.record(data, now)
@@ -176,7 +185,10 @@ class Device:
     def carry_out(self, effect: tuple):
         kind = effect[0]
         if kind == E.SEND:
-            self.write(self.framer.send(dumps(effect[1]).encode()))
+            prompt = self._prompt
+            self.write((b"\n" if prompt else b"") + self.framer.send(dumps(effect[1]).encode()))
+            if prompt:
+                self.prompt(prompt)
         elif kind == E.LOG:
             epoch = epoch_s()
             effect[1]["time"] = "unset" if epoch is None else iso8601(epoch)
@@ -184,7 +196,7 @@ class Device:
         elif kind == E.SAY:
             self.write((effect[1] + "\n").encode())
         elif kind == E.PROMPT:
-            self.write(effect[1].encode())
+            self.prompt(effect[1].encode())
         elif kind == E.RUN:
             outcome = self.handlers.start(effect[1], effect[2], effect[3], effect[4], self.clock.now_ms())
             if outcome is not None:
@@ -196,7 +208,12 @@ class Device:
         elif kind == E.EXIT:
             self.code = effect[1]
 
+    def prompt(self, text: bytes):
+        self.write(text)
+        self._prompt = text
+
     def write(self, data: bytes):
+        self._prompt = b""
         self.output.write(data)
         if hasattr(self.output, "flush"):
             self.output.flush()

@@ -1,15 +1,15 @@
 """The same transcripts on every runtime: whole turns, approvals and sessions, effect by effect."""
-import golden
+import transcripts
 
 
 def read(name):
-    with open(golden.FOLDER + name + ".golden.json", "rb") as file:
+    with open(transcripts.FOLDER + name + ".golden.json", "rb") as file:
         data = file.read()
-    return golden.decoder()[0](data)
+    return transcripts.decoder()[0](data)
 
 
 def check(name):
-    difference = golden.play(read(name))
+    difference = transcripts.play(read(name))
     assert difference is None, "%s, step %s\nexpected %s\n     got %s" % tuple([name] + difference)
 
 
@@ -28,4 +28,4 @@ def test_gates_for_an_operator():
 def test_a_wrong_transcript_is_told():
     transcript = read("gates-console")
     transcript["steps"][1][3][0][1] = "Thrice."
-    assert golden.play(transcript)[0][1] == "line"
+    assert transcripts.play(transcript)[0][1] == "line"

@@ -13,7 +13,7 @@ HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent / "core")]
 
 from clawlite.host import compiler, manifest, new       # noqa: E402
-import golden                                           # noqa: E402
+import transcripts                                           # noqa: E402
 
 
 def files() -> dict[pathlib.Path, bytes]:
@@ -30,7 +30,7 @@ def files() -> dict[pathlib.Path, bytes]:
 def transcript(path: pathlib.Path) -> dict:
     """Return the transcript of a steps file, played now."""
     script = json.loads(path.read_text())
-    player = golden.Player(script["agent"], script["mode"], script.get("links"))
+    player = transcripts.Player(script["agent"], script["mode"], script.get("links"))
     script["steps"] = [[at, what, argument, player.step(at, what, argument)] for at, what, argument in script["steps"]]
     return script
 

@@ -1,0 +1,165 @@
+"""Images, whole and damaged.  A damaged one is an ImageError, never another exception."""
+import struct
+from binascii import crc32
+
+import transcripts
+from clawlite.core import cbor, seal
+from clawlite.core.errors import ImageError, ImageMismatch
+from clawlite.core.image import FORMAT, MAX_HEAD, Image
+
+
+def data_of(name):
+    with open(transcripts.FOLDER + name + "/claw.cbor", "rb") as file:
+        return file.read()
+
+
+def load(data, keep=0):
+    return Image(lambda offset, length: data[offset:offset + length], len(data), keep)
+
+
+def use(data):
+    """Load an image and read everything that it holds."""
+    image = load(data)
+    for name in image.names:
+        tool = image.tool(name)
+        image.prose(tool.about)
+        if isinstance(tool.entry, int):
+            image.rule(tool.entry)
+    for number in image.sections():
+        if number not in (3, 4, 5, 6):
+            image.section(number)
+    return image
+
+
+def refused(function, *args):
+    """Return the message of the ImageError, or None."""
+    try:
+        function(*args)
+    except ImageError as e:
+        return e.message
+    return None
+
+
+def test_a_whole_image_loads():
+    image = use(data_of("greenhouse"))
+    assert image.names == ["read-soil", "water", "adc-read", "digital-write", "board-info"]
+    assert image.agent.name == "greenhouse" and image.agent.level == 2
+    assert image.requires == ["pins", "reflex", "tools", "tools.py"]
+    assert image.tool("nope") is None
+
+
+def test_snake_case_names_the_same_tool():
+    image = load(data_of("greenhouse"), 10)
+    assert image.tool("read_soil").name == "read-soil"
+    assert image.tool("read_soil") is image.tool("read-soil")
+
+
+def test_abilities_are_compared():
+    image = load(data_of("greenhouse"))
+    image.require(("tools.py", "pins", "reflex", "tools", "more"), "a board")
+    try:
+        image.require(("reflex", "tools"), "a board")
+    except ImageMismatch as e:
+        assert e.message == "image: needs pins, tools.py, which a board does not have"
+    else:
+        assert False
+
+
+def test_every_truncation_is_refused():
+    data = data_of("greenhouse")
+    for size in range(0, len(data), 1 if len(data) < 3000 else 7):
+        message = refused(use, data[:size])
+        assert message and message.startswith("image: "), size
+
+
+def test_every_byte_that_is_flipped_is_found():
+    """By the shape, by the CRC, or, behind the CRC, by the digest."""
+    data = data_of("greenhouse")
+    crc_at = len(data) - 40
+    for at in range(0, len(data), 3):
+        broken = bytearray(data)
+        broken[at] ^= 1 << at % 8
+        broken = bytes(broken)
+        if at >= crc_at + 7:                # the digest and what follows it
+            assert refused(use, broken) or refused(sealed, broken), at
+        else:
+            assert refused(use, broken), at
+
+
+def sealed(data, key=None):
+    image = load(data)
+    seal.check(lambda offset, length: data[offset:offset + length], len(data), image.seal_at, key)
+
+
+def test_the_digest_is_checked():
+    data = data_of("gates")
+    sealed(data)
+    assert refused(sealed, data, b"a device key") == "image: not signed, and this device runs signed images only"
+
+
+def test_a_signature_is_checked():
+    data = data_of("gates")[:-1]
+    for key in (b"k", b"k" * 64, b"k" * 65):
+        signed = data + b"\x58\x20" + seal.sign(lambda offset, length: data[offset:offset + length], len(data), key)
+        sealed(signed, key)
+        sealed(signed)
+        assert refused(sealed, signed, b"another") == "image: signed with another key than this device's"
+
+
+def test_hmac_is_rfc_2104s():
+    """RFC 4231, test cases 1, 2 and 6."""
+    for key, text, digest in (
+            (b"\x0b" * 20, b"Hi There", "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"),
+            (b"Jefe", b"what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"),
+            (b"\xaa" * 131, b"Test Using Larger Than Block-Size Key - Hash Key First",
+             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54")):
+        got = seal.sign(lambda offset, length: text[offset:offset + length], len(text), key)
+        assert "".join(["%02x" % b for b in got]) == digest
+
+
+def resealed(head=None, body=b"", version=b"\x01", magic=b"\xd9\xd9\xf7\x86"):
+    """Return an image with a right CRC around any head and body."""
+    head = cbor.encode(["c", [], b"\0" * 32, [], []]) if head is None else head
+    data = magic + version + cbor.encode(head) + cbor.encode(body)
+    return data + cbor.encode(struct.pack(">I", crc32(data) & 0xffffffff)) + b"\x58\x20" + b"\0" * 32 + b"\xf6"
+
+
+def test_what_is_no_image_is_said():
+    assert refused(load, b"") == "image: expected the bytes d9 d9 f7 at its start, got nothing"
+    assert refused(load, b"claw: 1\n").startswith("image: expected the bytes d9 d9 f7")
+
+
+def test_another_format_version_is_refused_and_the_wanted_one_named():
+    message = refused(load, resealed(version=b"\x02"))
+    assert message == "image: this runtime wants format %d, got 86 02" % FORMAT
+
+
+def test_a_head_has_a_bound():
+    assert "at most 8192" in refused(load, resealed(head=b"\0" * (MAX_HEAD + 1)))
+    assert "at most 8192" not in refused(load, resealed(head=b"\0" * MAX_HEAD))
+
+
+def test_huge_lengths_are_refused():
+    for length in (b"\x5b" + b"\xff" * 8, b"\x5b\x80" + b"\0" * 7, b"\x5a\xff\xff\xff\xff", b"\x59\xff\xff"):
+        assert refused(load, b"\xd9\xd9\xf7\x86\x01" + length + b"\0" * 100).startswith("image: ")
+        good = resealed()
+        cut = good[:5] + cbor.encode(cbor.encode(["c", [], b"", [], []])) + length
+        assert refused(load, cut).startswith("image: ")
+
+
+def test_crafted_heads_are_refused():
+    digest = b"\0" * 32
+    for head in (0, [], ["c"], ["c", [], digest, [], [[1]]], ["c", [], digest, [], [[1, "x"]]], ["c", [], digest, [], [[1, 5]]],
+                 ["c", [], digest, [], [[1, -1], [2, 1]]], ["c", [], digest, [], 7]):
+        assert refused(load, resealed(cbor.encode(head))), head
+    assert refused(load, resealed(b"\xff"))
+    body = cbor.encode(["a"])
+    assert refused(load, resealed(cbor.encode(["c", [], digest, [], [[1, len(body)]]]), body))
+
+
+def test_a_part_outside_its_section_is_refused():
+    image = load(data_of("greenhouse"))
+    for offset, length in ((0, 1 << 40), (-1, 1), (1 << 40, 1), (5, -1)):
+        assert refused(image.part, 6, offset, length)
+    assert refused(image.part, 99, 0, 1)
+    assert refused(image.rule, 1000)

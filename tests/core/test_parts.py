@@ -1,0 +1,142 @@
+"""Small parts of the core: versions, ids, time, text for people, pins, the lifecycle, errors."""
+from clawlite.core import lifecycle, rpc
+from clawlite.core.clock import iso8601
+from clawlite.core.errors import ClawError, InternalError, InvalidParams, InvalidRequest, SandboxDenied, VersionError
+from clawlite.core.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
+from clawlite.core.render import call_text, canonical, quote
+from clawlite.core.session import is_uuid
+from clawlite.core.version import negotiate, parse
+
+
+def raised(kind, function, *args):
+    try:
+        function(*args)
+    except kind as e:
+        return e
+    return None
+
+
+def test_versions_are_negotiated():
+    """CKP 0.2.0, 1.4: any 0.x is accepted; 9.3.1: the answer is equal to or lower than what was asked."""
+    for asked, spoken in (("0.1.0", "0.1.0"), ("0.2.0", "0.2.0"), ("0.2.5", "0.2.5"), ("0.3.0", "0.3.0"), ("0.9.0", "0.3.0"),
+                          ("0.3.0-rc.1", "0.3.0-rc.1"), ("0.3.1", "0.3.0")):
+        assert negotiate(asked) == spoken
+
+
+def test_another_major_is_refused_with_what_is_supported():
+    """CKP 0.2.0, 9.3.1: -32001 with data.supported."""
+    for asked in ("1.0.0", "99.0.0", "2.0.0-beta"):
+        e = raised(VersionError, negotiate, asked)
+        assert e.code == -32001 and e.data == {"supported": ["0.2.0", "0.3.0"]}
+
+
+def test_what_is_no_version_is_refused():
+    for asked in (None, "", "banana", "0.3", "0.3.0.0", "01.0.0", "0.03.0", "0.3.0-", "0.3.0-a..b", "0.3.0-ü", 3, ["0.3.0"], "v0.3.0",
+                  "0.3.x", "1234567890.0.0", "0.3.0-" + "a" * 60, " 0.3.0"):
+        assert raised(InvalidParams, negotiate, asked), asked
+    assert parse("0.3.0-" + "a" * 58)[3] == "a" * 58
+
+
+def test_time_stamps_are_iso_8601():
+    for epoch, text in ((0, "1970-01-01T00:00:00Z"), (951782399, "2000-02-28T23:59:59Z"), (951782400, "2000-02-29T00:00:00Z"),
+                        (1772192400, "2026-02-27T11:40:00Z"), (4107542400, "2100-03-01T00:00:00Z"), (1735689599, "2024-12-31T23:59:59Z")):
+        assert iso8601(epoch) == text
+
+
+def test_uuids():
+    assert is_uuid("c1a00000-0000-4000-8000-00000000FFf0")
+    for wrong in ("", "c1a00000-0000-4000-8000-00000000fff", "c1a00000-0000-4000-8000-00000000fff0a", "c1a0000000004000800000000000fff0",
+                  "g1a00000-0000-4000-8000-00000000fff0", "c1a00000-0000-4000-80000-0000000fff0"):
+        assert not is_uuid(wrong), wrong
+
+
+def test_requests_are_parsed():
+    request = rpc.parse({"jsonrpc": "2.0", "id": "", "method": "m", "params": {"a": 1}, "more": True})
+    assert (request.id, request.method, request.params) == ("", "m", {"a": 1})
+    assert rpc.parse({"jsonrpc": "2.0", "method": "m"}).id is rpc.NO_ID
+    assert rpc.parse({"jsonrpc": "2.0", "id": None, "method": "m"}).id is None
+    assert rpc.parse({"jsonrpc": "2.0", "id": 1, "result": 1}) is None
+
+
+def test_wrong_requests_are_refused():
+    for message in (5, None, "x", [], {}, {"jsonrpc": "1.0", "method": "m"}, {"jsonrpc": "2.0", "method": 5}, {"jsonrpc": "2.0", "id": 1},
+                    {"jsonrpc": "2.0", "id": True, "method": "m"}, {"jsonrpc": "2.0", "id": [1], "method": "m"},
+                    {"jsonrpc": "2.0", "id": 1, "method": "m", "params": 5}, {"jsonrpc": "2.0", "id": 1, "method": "m", "params": None}):
+        assert raised(InvalidRequest, rpc.parse, message), message
+
+
+def test_ids_of_wrong_requests():
+    assert rpc.id_of({"id": 7}) == 7 and rpc.id_of({"id": "a"}) == "a" and rpc.id_of({"id": 1.5}) == 1.5
+    for message in (5, {}, {"id": True}, {"id": {}}, {"id": [1]}):
+        assert rpc.id_of(message) is None
+
+
+def test_a_batch_is_whole_at_its_last_answer():
+    batch = rpc.Batch(2)
+    assert batch.add({"id": 1}) is None and batch.add({"id": 2}) == [{"id": 1}, {"id": 2}]
+
+
+def test_the_lifecycle_has_one_way():
+    """CKP 0.2.0, 8."""
+    life = lifecycle.Lifecycle(0)
+    for state in ("STARTING", "READY", "STOPPING", "STOPPED", "STARTING", "ERROR", "STOPPING"):
+        life.to(state, 10)
+    for state in ("READY", "INIT", "STARTING", "STOPPING"):
+        assert raised(InternalError, life.to, state, 20)
+    assert life.to("STOPPED", 35) == ("STOPPING", "STOPPED", 25)
+
+
+def test_values_are_written_alike_everywhere():
+    value = {"b": [1, 2.5, None, True, False, -7.0], "a": "ä\n\"\\\x01", "c": {}}
+    assert canonical(value) == '{"a":"ä\\n\\"\\\\\\u0001","b":[1,2.5,null,true,false,-7],"c":{}}'
+    assert canonical("x" * 50, 10) == '"xxxxxxxxx...' and canonical(b"\0") == "<bytes>"
+    assert canonical({2: 1, 10: 2}) == '{"10":2,"2":1}'
+    assert quote("\x7f") == '"\\u007f"'
+    deep = []
+    for _ in range(100):
+        deep = [deep]
+    assert canonical(deep).count("[") == 33
+    assert call_text("water", {"seconds": 5, "a": "x"}) == 'water(a="x", seconds=5)'
+
+
+def test_errors_carry_a_hint_in_their_data():
+    assert ClawError("m").to_json() == {"code": -32603, "message": "m"}
+    assert ClawError("m", "do it", {"a": 1}).to_json() == {"code": -32603, "message": "m", "data": {"a": 1, "hint": "do it"}}
+
+
+NOW = [0]
+BANK = [["soil", 26, ADC, 1000, None, 0], ["pump", 15, OUTPUT, 0, "soil", 500], ["fan", 3, PWM, 0, None, 0], ["door", 4, INPUT, 1, None, 0]]
+
+
+def bank():
+    NOW[0] = 0
+    return SimulatedPins(BANK, lambda: NOW[0])
+
+
+def test_pins_are_read_and_written_by_name():
+    pins = bank()
+    assert pins.read("soil") == 1000 and pins.read("door") == 1
+    pins.write("fan", 65535)
+    pins.write("pump", True)
+    assert pins.read("fan") == 65535 and pins.read("pump") == 1
+    assert [pin["name"] for pin in pins.describe()] == ["soil", "pump", "fan", "door"]
+
+
+def test_an_output_that_is_on_moves_what_it_raises():
+    pins = bank()
+    pins.write("pump", 1)
+    NOW[0] = 4000
+    assert pins.read("soil") == 3000
+    pins.write("pump", 0)
+    NOW[0] = 9000
+    assert pins.read("soil") == 3000
+    pins.write("pump", 1)
+    NOW[0] = 10000000
+    assert pins.read("soil") == 65535
+
+
+def test_a_pin_that_is_not_declared_or_of_another_kind_is_refused():
+    pins = bank()
+    assert raised(SandboxDenied, pins.read, "valve").hint
+    for name, value in (("soil", 1), ("door", 0), ("pump", 2), ("pump", -1), ("fan", 65536)):
+        assert raised(SandboxDenied, pins.write, name, value), name

@@ -1,0 +1,88 @@
+"""Policy decisions (CKP 0.2.0, 5.8): first match wins, no match is a denial, paths by whole components."""
+from clawlite.core.policy import ALLOW, APPROVE, AUDIT, DENY, decide, holds, is_within, normalise, paths_of, strictest
+
+
+class Rules:
+    """An image as ``decide`` sees it: rule n is [id, action, reason, timeout_s, allow, root, policy]."""
+
+    def __init__(self, rules):
+        self.asked = []
+        self.rules = [["r%d" % i, action, "", 0, 0, root, "p"] for i, (action, root) in enumerate(rules)]
+
+    def rule(self, number):
+        self.asked.append(number)
+        return self.rules[number]
+
+
+def test_no_rule_is_deny():
+    decision = decide(Rules([]), None, [])
+    assert (decision.action, decision.rule, decision.trace) == (DENY, None, [])
+
+
+def test_a_constant_entry_is_its_rule():
+    decision = decide(Rules([(DENY, None), (ALLOW, None)]), 1, [])
+    assert decision.action == ALLOW and decision.rule[0] == "r1" and decision.trace == [(1, True)] and not decision.rests
+
+
+def test_first_match_wins_and_later_rules_are_not_looked_at():
+    rules = Rules([(ALLOW, "/a"), (DENY, "/a"), (ALLOW, None)])
+    assert decide(rules, [0, 1, 2], ["/a/x"]).rule[0] == "r0"
+    assert rules.asked == [0]
+
+
+def test_what_no_condition_admits_is_denied():
+    decision = decide(Rules([(ALLOW, "/a"), (APPROVE, "/b")]), [0, 1], ["/c"])
+    assert decision.action == DENY and decision.rule is None and decision.trace == [(0, False), (1, False)]
+
+
+def test_a_permission_that_rests_on_a_path_says_so():
+    rules = Rules([(ALLOW, "/a"), (ALLOW, None)])
+    assert decide(rules, [0, 1], ["/a/x"]).rests
+    assert not decide(rules, [0, 1], ["/b"]).rests
+
+
+def test_a_permission_needs_every_path_inside():
+    assert holds("/a", ["/a/x", "/a"], ALLOW)
+    assert not holds("/a", ["/a/x", "/b"], ALLOW)
+    assert not holds("/a", ["/a/x", None], ALLOW)
+    assert not holds("/a", [], ALLOW)
+
+
+def test_a_denial_needs_one_path_inside_or_without_meaning():
+    assert holds("/etc", ["/a", "/etc/passwd"], DENY)
+    assert holds("/etc", [None], DENY)
+    assert not holds("/etc", ["/a"], DENY)
+    assert not holds("/etc", [], DENY)
+
+
+def test_the_strictest_of_several_decisions_wins():
+    rules = Rules([(ALLOW, None), (AUDIT, None), (APPROVE, None), (DENY, None)])
+    for strict in range(4):
+        for other in range(strict):
+            pair = [decide(rules, other, []), decide(rules, strict, [])]
+            assert strictest(pair).rule[0] == "r%d" % strict
+            assert strictest([pair[1], pair[0]]).rule[0] == "r%d" % strict
+
+
+def test_within_goes_by_components():
+    assert is_within("/workspace", "/workspace") and is_within("/workspace/a", "/workspace") and is_within("/x", "/")
+    assert not is_within("/workspace2/a", "/workspace") and not is_within("/work", "/workspace")
+
+
+def test_paths_are_normalised():
+    for path, expected in (("/workspace/a", "/workspace/a"), ("a", "/workspace/a"), ("./a//b/", "/workspace/a/b"),
+                           ("/workspace/../etc", "/etc"), ("../../../etc", "/etc"), ("//etc/x", "/etc/x"), ("/..", "/"),
+                           ("/a/./b/../c", "/a/c"), ("/a/...", "/a/..."), ("/ä/ü", "/ä/ü"), ("/", "/")):
+        assert normalise(path) == expected, path
+
+
+def test_what_is_no_path_has_no_meaning():
+    for value in ("", "/a\0b", 5, None, True, ["/a"], {}, "/" + "a" * 4096):
+        assert normalise(value) is None
+    assert normalise("/" + "a" * 4095) == "/" + "a" * 4095
+
+
+def test_paths_of_a_call():
+    arguments = {"path": "a", "files": ["/x", 5], "text": "/etc", "none": None}
+    assert paths_of(["files", "none", "path", "absent"], arguments) == ["/x", None, "/workspace/a"]
+    assert paths_of([], arguments) == []

@@ -1,0 +1,112 @@
+"""Reflex rules: patterns, slots, branches, and honesty."""
+from clawlite.core.errors import PolicyDenied
+from clawlite.core.reflex import ANY, FAILED, INT, NUMBER, OPTIONAL, TEXT, WORD, Reflex, match, words
+from clawlite.core.tools import Result
+from clawlite.core.turn import Message
+
+
+def fits(pattern, text):
+    return match(pattern, 0, words(text), 0)
+
+
+def test_words_are_folded_in_ascii_alone():
+    assert words("  Is the SOIL, dry?! ") == ["is", "the", "soil", "dry"]
+    assert words("2.5 V at pin-3...") == ["2.5", "v", "at", "pin-3"]
+    assert words("Ärger 🌱") == ["Ärger", "🌱"]
+    assert words("") == [] and words("?!.") == []
+
+
+def test_words_and_alternatives():
+    pattern = [["is"], ["soil", "earth"], ["dry"]]
+    assert fits(pattern, "is soil dry") == [] and fits(pattern, "IS EARTH DRY") == []
+    assert fits(pattern, "is sand dry") is None and fits(pattern, "is soil") is None and fits(pattern, "is soil dry now") is None
+
+
+def test_what_may_be_left_out():
+    pattern = [["water"], ["the", OPTIONAL], ["plants"]]
+    assert fits(pattern, "water the plants") == [] and fits(pattern, "water plants") == []
+    assert fits(pattern, "water the") is None
+    assert fits([["a", OPTIONAL], ["a"]], "a") == [] and fits([["a", OPTIONAL], ["a"]], "a a") == []
+
+
+def test_any_words():
+    assert fits([ANY, ["dry"]], "dry") == [] and fits([ANY, ["dry"]], "very very dry") == []
+    assert fits([["a"], ANY, ["b"], ANY], "a b b c") == []
+    assert fits([["a"], ANY, ["b"]], "a c") is None
+
+
+def test_slots_have_types():
+    pattern = [["for"], [0, "n", INT], ["s"]]
+    assert fits(pattern, "for 12 s") == [("n", 12)] and fits(pattern, "for -3 s") == [("n", -3)]
+    for wrong in ("for x s", "for 1.5 s", "for s", "for ² s", "for 1234567890123456 s", "for - s", "for +3x s"):
+        assert fits(pattern, wrong) is None, wrong
+    assert fits([[0, "n", NUMBER]], "2.50") == [("n", 2.5)] and fits([[0, "n", NUMBER]], "7") == [("n", 7)]
+    assert fits([[0, "n", NUMBER]], "1.2.3") is None
+    assert fits([[0, "w", WORD]], "Tomato") == [("w", "tomato")]
+    assert fits([["say"], [0, "t", TEXT]], "say one two") == [("t", "one two")] and fits([["say"], [0, "t", TEXT]], "say") is None
+    assert fits([[0, "a", TEXT], ["to"], [0, "b", WORD]], "x to y to z") == [("a", "x to y"), ("b", "z")]
+
+
+# when "go {n:int}": say "Going {n}." and call t(n=slot, k=1); then: failed / v < 5 / else
+RULES = [[[[["go"], [0, "n", INT]]], [["Going ", ["n"], "."], "t", [["k", 1], ["n", ["n"]]], [
+    [[FAILED], [["No: ", ["result"]], None, [], []]],
+    [["v", "<", 5], [["low ", ["v"], ", asked ", ["n"]], "t", [], []]],
+    [None, [["ok ", ["v"]], None, [], []]]]]]]
+
+
+def begin(text="go 3"):
+    reflex = Reflex(RULES)
+    messages = [Message("user", text)]
+    return reflex, messages, reflex.reply(messages)
+
+
+def go_on(reflex, messages, result, text=""):
+    messages.append(Message("tool", text, "t", result))
+    return reflex.reply(messages)
+
+
+def test_a_rule_says_and_calls_with_slots():
+    _, _, reply = begin()
+    assert reply.text == "Going 3." and reply.calls == [("t", {"n": 3, "k": 1})]
+
+
+def test_the_first_branch_that_holds_goes_on():
+    reflex, messages, _ = begin()
+    reply = go_on(reflex, messages, Result("{}", False, {"v": 4}))
+    assert reply.text == "low 4, asked 3" and reply.calls == [("t", {})]
+    reflex, messages, _ = begin()
+    assert go_on(reflex, messages, Result("{}", False, {"v": 5})).text == "ok 5"
+    reflex, messages, _ = begin()
+    assert go_on(reflex, messages, Result("{}", False, {"v": "4"})).text == "ok 4"     # text is no number
+
+
+def test_a_refusal_takes_the_branch_for_failures():
+    reflex, messages, _ = begin()
+    assert go_on(reflex, messages, PolicyDenied("denied"), "denied").text == "No: denied"
+    reflex, messages, _ = begin()
+    assert go_on(reflex, messages, Result("broke", True), "broke").text == "No: broke"
+
+
+def test_without_a_branch_the_answer_is_the_reply():
+    reflex, messages, _ = begin()
+    go_on(reflex, messages, Result("{}", False, {"v": 4}))
+    reply = go_on(reflex, messages, Result("said", False, "said"), "said")
+    assert reply.text == "said" and reply.calls == []
+
+
+def test_no_rule_is_said_with_examples():
+    _, _, reply = begin("dance")
+    assert reply.text == "I have no rule for that. Try: go <n>." and reply.calls == []
+    assert Reflex([]).reply([Message("user", "x")]).text == "I have no rule for that."
+
+
+def test_a_turn_that_another_provider_began_is_not_continued():
+    reflex, messages, _ = begin()
+    other = [Message("user", "go 3"), Message("tool", "from elsewhere", "t", Result("from elsewhere", False, {"v": 1}))]
+    assert reflex.reply(other).text == "from elsewhere"
+
+
+def test_messages_have_a_bound():
+    long = [[[[ANY]], [["fits"], None, [], []]]]
+    assert Reflex(long).reply([Message("user", "a " * 64)]).text == "fits"
+    assert Reflex(long).reply([Message("user", "a " * 65)]).text.startswith("I have no rule")
