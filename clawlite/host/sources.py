@@ -66,6 +66,8 @@ class Sources:
             return f"{quoted(name)} is a folder", "name the files: " + name.rstrip("/") + "/*.yaml"
         if os.path.islink(path):
             return f"{quoted(name)} is a link that leads nowhere", ""
+        if os.path.exists(path):
+            return f"{quoted(name)} is no plain file", ""
         folder = os.path.dirname(path) or "."
         if not os.path.isdir(folder):
             return f"the file {quoted(name)} does not exist", f"there is no folder {quoted(folder)}"

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from clawlite.host import manifest, registry
+from clawlite.host import manifest, registry, sources
 from clawlite.host.problems import MAX_SHOWN, ManifestErrors
 
 MINIMAL = """\
@@ -375,3 +375,21 @@ def test_a_large_manifest_loads_in_a_second(tmp_path):
     start = time.perf_counter()
     assert len(manifest.load(tmp_path).tools) == 200
     assert time.perf_counter() - start < 5, "about 0.2 s here; the bound is for a busy machine"
+
+
+def test_the_number_of_files_and_of_entries_looked_at_is_bounded(tmp_path, monkeypatch):
+    project(tmp_path, "  tools: ['t/*.yaml']\n", **{f"t__n{i}_yaml": TOOL % f"n{i}" for i in range(9)})
+    for bound, fits in ((9, False), (10, True), (11, True)):        # the root is one of the ten files
+        monkeypatch.setattr(sources, "MAX_FILES", bound)
+        assert fits or problems(tmp_path) == [f"claw.yaml:17: spec.tools[0]: more than {bound} files"]
+        assert not fits or manifest.load(tmp_path)
+    for bound, fits in ((8, False), (9, True), (10, True)):
+        monkeypatch.setattr(sources, "MAX_SCANNED", bound)
+        assert fits or f"looks at more than {bound} files" in problems(tmp_path)[0]
+        assert not fits or manifest.load(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_is_no_file_and_does_not_hang(tmp_path):
+    os.mkfifo(project(tmp_path, "  tools: [./pipe]\n") / "pipe")
+    assert problems(tmp_path) == ['claw.yaml:17: spec.tools[0]: "pipe" is no plain file']
