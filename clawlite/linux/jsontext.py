@@ -6,7 +6,7 @@
    refused here, by a hook, or by a look at the text that ordinary lines pay one C search for.
 3. What is accepted, and its value, is the same as on a board (firmware-host/micropython/jsontext.py); the vectors in
    tests/core/json_vectors.py hold both to it.  The length of a text is bounded by the framer, not here.
-4. Describing an error costs more than finding it: only then is ``json.decoder`` imported, by ``_json`` itself.
+4. Describing an error costs more than finding it: only then is ``json.decoder`` imported.
 """
 from clawlite.core.errors import ParseError
 
@@ -115,6 +115,10 @@ def loads(data: bytes):
         raise _fault(text, _first_refused(text, start), *refused.args) from None
     except RecursionError:
         raise _too_deep(text) from None
+    except SystemError:
+        # Until 3.12 the C scanner looks its exception up in json.decoder, which nobody has imported, and raises nothing.
+        import json.decoder                                             # noqa: F401
+        return loads(data)
     except ValueError as error:             # JSONDecodeError, whose name would cost an import
         raise _fault(text, getattr(error, "pos", 0), _expected(getattr(error, "msg", ""))) from None
     if end != len(text) and text[end:].strip(_SPACE):
@@ -162,7 +166,7 @@ def _first_refused(text: str, start: int) -> int:
             good = middle
         except _Refused:
             bad = middle
-        except (ValueError, StopIteration):
+        except (ValueError, StopIteration, SystemError):
             good = middle
     return bad - 1
 
