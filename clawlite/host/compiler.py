@@ -77,6 +77,7 @@ class Prose:
 def build(manifest, key: bytes = None) -> Built:
     """Compile *manifest* (``manifest.load``); *key* signs the image.  Raises ``ManifestErrors`` with every problem."""
     unbuilt.refuse(manifest)
+    manifest.check_handlers()
     rules = folding.flatten(manifest.policies)
     pool, prose = Pool(), Prose()
     records, index, entries, reached = b"", [], [], []
@@ -130,7 +131,7 @@ def _agent(manifest, prose) -> list:
             [0 if provider.spec.endpoint == "builtin:reflex" else 1 for provider in _chain(manifest)], MAX_ROUNDS,
             min([p.max_message_length for p in processing if p.max_message_length] or [MAX_MESSAGE]),
             manifest.sandbox.name if manifest.sandbox else "", prose.add(identity.spec.personality),
-            manifest.settings.console.prompt or "> "]
+            manifest.settings.console.prompt]
 
 
 def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object, list]:

@@ -1,6 +1,6 @@
-"""YAML text to a Document: the YAML 1.2 core schema, on PyYAML's event parser.
+"""YAML text to a Document: the YAML 1.2 core schema with one spelling of each boolean, on PyYAML's event parser.
 
-1. Only true and false are booleans (with the spellings True, TRUE of the core schema); yes, no, on, off are strings.
+1. Only true and false are booleans: True, yes, on and the like are strings, and a field that wants a boolean says so.
    null, Null, NULL, ~ and nothing are null.  0777 is 777, 0o777 is 511, 1:30 and 2026-01-01 are strings.
 2. Duplicate keys, keys that are not strings, other tags, merge keys, a second document, .nan and .inf are refused.
 3. Nodes are built from events here, never by PyYAML's composer: that one recurses, and the C one has no bound.
@@ -15,7 +15,7 @@ from clawlite.host.problems import quoted
 MAX_INT = 1 << 63
 _CORE = "tag:yaml.org,2002:"
 _NULL = ("", "~", "null", "Null", "NULL")
-_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_BOOL = {"true": True, "false": False}
 _INT = re.compile(r"[-+]?[0-9]+\Z|0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _NOT_JSON = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")

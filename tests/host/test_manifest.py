@@ -393,3 +393,20 @@ def test_the_number_of_files_and_of_entries_looked_at_is_bounded(tmp_path, monke
 def test_a_pipe_is_no_file_and_does_not_hang(tmp_path):
     os.mkfifo(project(tmp_path, "  tools: [./pipe]\n") / "pipe")
     assert problems(tmp_path) == ['claw.yaml:17: spec.tools[0]: "pipe" is no plain file']
+
+
+@pytest.mark.parametrize("word", ["True", "yes", '"true"', "1"])
+def test_a_rule_that_could_never_match_a_hint_is_refused(tmp_path, word):
+    (tmp_path / "claw.yaml").write_text(f'''claw: "0.3.0"
+kind: Claw
+metadata: {{ name: a }}
+spec:
+  identity: {{ inline: {{ personality: p }} }}
+  providers: [{{ inline: {{ protocol: custom, endpoint: "builtin:reflex", model: m, auth: {{ type: none }} }} }}]
+  policies:
+    - inline:
+        rules: [{{ id: r, action: deny, scope: tool, match: {{ annotations: {{ destructiveHint: {word} }} }} }}]
+''')
+    with pytest.raises(ManifestErrors) as refused:
+        manifest.load(tmp_path)
+    assert "annotations.destructiveHint: such a rule could never match, expected true or false" in str(refused.value)

@@ -37,7 +37,7 @@ def refused(text, name="claw.yaml"):
 
 
 @pytest.mark.parametrize("text, value", [
-    ("yes", "yes"), ("no", "no"), ("on", "on"), ("off", "off"), ("y", "y"), ("true", True), ("False", False), ("tRUE", "tRUE"),
+    ("yes", "yes"), ("no", "no"), ("on", "on"), ("off", "off"), ("y", "y"), ("true", True), ("false", False), ("True", "True"), ("FALSE", "FALSE"),
     ("null", None), ("~", None), ("", None), ("nil", "nil"), ("0777", 777), ("0o17", 15), ("0xfF", 255), ("-12", -12), ("+3", 3),
     ("1_000", "1_000"), ("1:30", "1:30"), ("2026-01-01", "2026-01-01"), ("1.5", 1.5), ("1e3", 1000.0), (".5", 0.5), ("5.", 5.0),
     ("1.0.0", "1.0.0"), ("'true'", "true"), ('"12"', "12"), ("0b1", "0b1"), ("=", "="), ("!!str 12", "12"), ("!!int 12", 12),

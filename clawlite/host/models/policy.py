@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from clawlite.host.models.common import Amount, Count, Duration, Money, Strict, Text
+from clawlite.host.models.tool import HINTS
+from clawlite.host.problems import shown
 
 
 class Match(Strict):
@@ -15,6 +17,13 @@ class Match(Strict):
     category: str | None = None
     name: Text | None = None
     labels: dict[str, str] | None = None
+
+    @staticmethod
+    def more(value: dict, report) -> None:
+        hints = value.get("annotations")
+        for name, hint in hints.items() if isinstance(hints, dict) else ():
+            if name in HINTS and not isinstance(hint, bool):
+                report(("annotations", name), "such a rule could never match", "true or false", shown(hint))
 
 
 class Approval(Strict):
