@@ -1,0 +1,28 @@
+# Types for Cython alone; policy.py is the whole program.
+import cython
+
+cdef int _ACTION
+cdef int _ROOT
+
+cdef class Decision:
+    cdef public int action
+    cdef public object rule
+    cdef public list trace
+    cdef public bint rests
+
+@cython.locals(number=int, rule=list, trace=list, matched=bint)
+cpdef Decision decide(image, entry, list paths)
+
+@cython.locals(winner=Decision, decision=Decision, rests=bint)
+cpdef Decision strictest(list decisions)
+
+@cython.locals(inside=bint)
+cpdef bint holds(str root, list paths, int action)
+
+cpdef bint is_within(str path, str root)
+
+@cython.locals(kept=list, part=str)
+cpdef object normalise(path, str base=*)
+
+@cython.locals(found=list)
+cpdef list paths_of(list names, dict arguments)
