@@ -203,7 +203,11 @@ class Node:
     def all_of(self, nodes):
         rest = []
         for node in nodes:
-            if type(node) is int and node >= 0:
+            if type(node) is list:              # its checks are as good as this schema's own
+                self.mask &= node[0]
+                for at in range(1, len(node), 2):
+                    self.add(node[at], node[at + 1])
+            elif node >= 0:
                 self.mask &= node
             else:
                 rest.append(node)

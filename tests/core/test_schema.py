@@ -1,0 +1,111 @@
+"""Check programs on every runtime; the vectors come from the compiler, see tests/host/test_schemas.py."""
+import binascii
+
+from schema_vectors import PROGRAMS, TABLES
+
+from clawlite.core.errors import ImageError
+from clawlite.core.schema import MAX_NESTED, MAX_STEPS, check
+
+ANY, STRING, INTEGER, OBJECT, ARRAY = 127, 1, 4, 16, 32
+
+
+def automata(index):
+    return binascii.unhexlify(TABLES[index])
+
+
+def nested(depth, leaf):
+    for _ in range(depth):
+        leaf = [leaf]
+    return leaf
+
+
+def test_vectors():
+    for name, _, program, cases in PROGRAMS:
+        for value, expected in cases:
+            found = check(program, value, automata)
+            assert found == expected, (name, value, found)
+
+
+def test_the_root_has_a_name():
+    assert check(STRING, 1, automata, "result") == "at result: expected a string, got 1"
+    assert check([OBJECT, 0, [1, ANY, 0, "a", ANY]], {}, automata, "result") == "at result.a: expected a value, got nothing"
+
+
+def test_no_order_of_a_dict_shows():
+    program = [OBJECT, 0, [0, STRING, 0, "b", STRING, "a", STRING]]
+    for names in (("zeta", "alpha", "mid"), ("mid", "zeta", "alpha")):
+        value = {}
+        for name in names:
+            value[name] = 1
+        assert check(program, value, automata) == "at arguments.alpha: expected a string, got 1"
+    assert check(program, {"a": 1, "b": 1}, automata) == "at arguments.b: expected a string, got 1"
+
+
+def test_what_no_decoder_gives_is_refused():
+    for value in (b"a", (), 1j):
+        assert check(ANY, value, automata) is not None
+
+
+def test_numbers_out_of_range():
+    huge = float("1e400")
+    assert check(INTEGER, huge, automata) == "at arguments: expected an integer, got a number out of range"
+    assert check([12, 14, 5], huge, automata) == "at arguments: expected at most 5, got a number out of range"
+    assert check([12, 17, 2], huge, automata) == "at arguments: expected a multiple of 2, got a number out of range"
+    assert check([12, 13, 5], huge - huge, automata) == "at arguments: expected at least 5, got a number out of range"
+    assert check(STRING, 1 << 64, automata) == "at arguments: expected a string, got an integer beyond 64 bits"
+    assert check(STRING, (1 << 64) - 1, automata) == "at arguments: expected a string, got 18446744073709551615"
+
+
+def test_depth_of_a_value_at_its_bound():
+    tree = [None, [ARRAY, 5, [-1]]]
+    assert check(tree, nested(31, []), automata) is None and check(tree, nested(30, []), automata) is None
+    problem = "at arguments: expected at most 32 levels of nesting, got more"
+    assert check(tree, nested(32, []), automata) == problem
+    for program in ([ANY, 7, 1], [ANY, 18, [1]]):
+        assert check(program, nested(31, []), automata) != problem
+        assert check(program, nested(33, []), automata) == problem
+
+
+def test_steps_at_their_bound():
+    program = [ARRAY, 5, [[INTEGER, 13, 0]]]            # one step for the array, one for each item
+    fits = [1] * (MAX_STEPS - 1)
+    assert check(program, fits, automata) is None
+    fits.append(1)
+    assert check(program, fits, automata) == "at arguments: expected a value that is checked in 50000 steps, got more"
+
+
+def test_alternatives_within_recursion_end():
+    tree = [None, [ANY, 20, [[ARRAY, 5, [-1], 8, 1], [ARRAY, 5, [-1], 9, 1], 1]]]
+    problem = check(tree, nested(30, 5), automata)
+    assert problem == "at arguments: expected a value that is checked in 50000 steps, got more", problem
+
+
+def test_combined_schemas_at_their_bound():
+    for count, fits in ((MAX_NESTED - 1, True), (MAX_NESTED, True), (MAX_NESTED + 1, False)):
+        table = [None]
+        for at in range(1, count + 1):
+            table.append([ANY, 19, [-at - 1]])
+        table.append(STRING)
+        problem = check(table, "a", automata)
+        # A runtime with a small stack may end sooner, but never says yes.
+        assert (problem is None) == fits or "no deeper than this device" in problem, (count, problem)
+
+
+def test_half_of_a_surrogate_pair_fits_no_pattern_and_no_denial_of_one():
+    try:
+        half = "\ud800"
+        half.encode()
+    except UnicodeError:
+        match = [ANY, 10, [0, "text"]]
+        for program in (match, [ANY, 22, match], [OBJECT, 0, [0, ANY, [0, ANY]]]):
+            value = {half: 1} if program[0] == OBJECT else half
+            assert check(program, value, automata) == "at arguments: expected text, got half of a surrogate pair"
+
+
+def test_a_damaged_automaton_is_an_error_and_no_answer():
+    try:
+        check([STRING, 10, [0, "text"]], "a", lambda index: b"\x00")
+    except ImageError:
+        pass
+    else:
+        raise AssertionError("no ImageError")
