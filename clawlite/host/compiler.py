@@ -32,7 +32,7 @@ class Built:
     sections  [(name, bytes), ...] in the file's order
     dead      rules that match no tool; shadowed: rules that an earlier one always beats (``folding.FlatRule``)
     warnings  sentences for the maker
-    heap_bytes  what a device holds after loading it, an estimate
+    heap_bytes  GC heap that MicroPython holds after loading it, an estimate for 64-bit words
     """
     data: bytes
     sections: list
@@ -230,7 +230,11 @@ def _sizes(data: bytes) -> list:
 
 
 def _heap(index: list) -> int:
-    return 0
+    """Return the GC heap that a loaded image holds, in bytes: fitted to MicroPython's 64-bit unix port, 5 to 80 tools.
+
+    Words of 32 bits need less; that was not measured.
+    """
+    return 2200 + sum(150 + len(entry[0]) for entry in index)
 
 
 def _warnings(manifest, entries) -> list[str]:

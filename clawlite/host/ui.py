@@ -45,7 +45,7 @@ def built(found: dict, as_json: bool) -> None:
     print(f"{found['file']}: {found['bytes']} bytes, needs: {', '.join(found['requires']) or 'nothing special'}")
     for part in found["sections"]:
         print(f"  {part['name']:14}{part['bytes']:7} bytes")
-    print(f"  heap on a 32-bit board to load it: about {found['heap_bytes']} bytes")
+    print(f"  loaded on MicroPython: about {found['heap_bytes']} bytes of heap (64-bit words; fewer on a board)")
     for word in ("dead", "shadowed"):
         for rule in found[word]:
             why = "matches no tool" if word == "dead" else "an earlier rule always decides first"

@@ -66,7 +66,7 @@ def test_the_strictest_of_several_decisions_wins():
 
 def test_within_goes_by_components():
     assert is_within("/workspace", "/workspace") and is_within("/workspace/a", "/workspace") and is_within("/x", "/")
-    assert not is_within("/workspace2/a", "/workspace") and not is_within("/work", "/workspace")
+    assert not is_within("/workspace2/a", "/workspace") and not is_within("/works", "/workspace")
 
 
 def test_paths_are_normalised():
