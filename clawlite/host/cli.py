@@ -63,6 +63,17 @@ def inspect(image, as_json):
     ui.inspected(inspection.inspect(ui.read(image)), as_json)
 
 
+@cli.command()
+@click.argument("suites", nargs=-1, type=click.Choice(("build", "load", "ready", "decision", "call", "turn", "micropython")))
+@click.option("--rounds", default=31, type=click.IntRange(2, 1000), help="samples of each case, taken in turns; 31")
+@click.option("-o", "output", metavar="FILE.jsonl", help="write the rows here too")
+@click.option("--json", "as_json", is_flag=True, help="JSON lines on stdout, one a row")
+def bench(suites, rounds, output, as_json):
+    """Measure this machine: times, memory, and what the project promises of them."""
+    from clawlite.host.bench import show
+    show(suites, rounds, as_json, output)
+
+
 def main(args: list[str]) -> int:
     """Run the command line; return the exit code."""
     try:

@@ -1,0 +1,87 @@
+"""The runtime's own work on MicroPython: ``micropython -X heapsize=N benchmarks/board.py WHAT IMAGE COUNT``.
+
+WHAT is ``calls``, ``bytes`` (calls again, their bytes one by one as a board's stdin gives them), or ``turns``.  The real
+shell of firmware-host/micropython does the work; only its output goes nowhere.  Prints one JSON line: nanoseconds of
+each block, heap in use (bytes, after a collection) when it is READY and after all, and the modules that were loaded.
+"""
+import gc
+import json
+import sys
+import time
+
+gc.collect()
+START = gc.mem_alloc()
+
+from device import Device                   # noqa: E402: what comes before is not the agent's
+
+
+class Sink:
+    """Takes what the shell writes; keeps the last."""
+
+    def __init__(self):
+        self.last = b""
+
+    def write(self, data):
+        self.last = data
+
+
+def calls(device, lines: list, one_by_one: bool):
+    """Return a function that does one call."""
+    for line in lines[:-1]:
+        device.take(line + b"\n")
+    line = lines[-1] + b"\n"
+
+    def call():
+        if one_by_one:
+            for at in range(len(line)):
+                device.take(line[at:at + 1])
+        else:
+            device.take(line)
+        if b'"isError":false' not in device.output.last:
+            raise ValueError(device.output.last)
+    return call
+
+
+def turns(device):
+    """Return a function that does one turn."""
+    def turn():
+        device.console.line("go", device.clock.now_ms())
+        device.settle()
+        if device.output.last != b"> " or not device.console.clean:
+            raise ValueError(device.output.last)
+    return turn
+
+
+def main(what: str, image: str, count: str) -> None:
+    folder = image.rpartition("/")[0]
+    device = Device(image, folder, what != "turns")
+    device.output = Sink()
+    device.agent.start(device.clock.now_ms())
+    if device.console:
+        device.console.greet()
+    device.settle()
+    gc.collect()
+    ready = gc.mem_alloc()
+    if what == "turns":
+        function = turns(device)
+    else:
+        with open(folder + "/lines", "rb") as file:
+            function = calls(device, file.read().split(b"\n")[:-1], what == "bytes")
+    function()
+    found = []
+    left = int(count)
+    while left > 0:
+        times = min(left, max(1, int(count) // 31))
+        begin = time.ticks_us()
+        for _ in range(times):
+            function()
+        found.append(time.ticks_diff(time.ticks_us(), begin) * 1000 // times)
+        left -= times
+    peak = gc.mem_alloc()
+    gc.collect()
+    device.handlers.close()
+    print(json.dumps({"ns": found, "start": START, "ready": ready, "after": gc.mem_alloc(), "free": gc.mem_free(), "uncollected": peak,
+                      "modules": sorted(sys.modules)}))
+
+
+main(*sys.argv[1:])

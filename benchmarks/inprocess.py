@@ -1,0 +1,155 @@
+"""The runtime's own work in one process, without a pipe: ``python benchmarks/inprocess.py SUITE IMAGE ROUNDS [IMAGE ...]``.
+
+Prints one JSON line, ``{"core": "pure", "cases": {name: [nanoseconds, ...]}}``; ``clawlite bench`` makes rows of it.
+
+    load      an image file to the tables that a call needs: names, policy entries
+    decision  which rule decides 32 requests, one image for each number of rules
+    call      a line with a claw.tool.call until the bytes of its answer, through the real shell
+    turn      a console line until its turn has ended: replay, one tool call, replay
+"""
+import json
+import os
+import sys
+
+from timing import blocks
+
+from clawlite.core import cbor, policy
+from clawlite.linux import files
+from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.shell import Shell
+
+
+class Sink:
+    """Takes what a shell writes, and counts."""
+
+    def __init__(self):
+        self.count = 0
+        self.last = b""
+        self.broken = self.at_end = False
+
+    def write(self, data):
+        self.count += 1
+        self.last = data
+
+
+def shell(image: str, operator: bool) -> tuple:
+    """Return (shell, sink): a shell over *image* that is READY and writes into the sink."""
+    made = Shell(files.open_image(image), os.path.dirname(image), operator)
+    made.wire = Sink()
+    made.start()
+    return made, made.wire
+
+
+def load(image: str, rounds: int) -> dict:
+    def without_file():
+        files.Image(read, len(data), files.KEPT)
+    with open(image, "rb") as file:
+        data = file.read()
+
+    def read(offset, length):
+        return data[offset:offset + length]
+    opened = files.open_image(image)
+    assert len(opened.names) == 20 and opened.tools["echo"][2] is not None
+
+    def every_tool():
+        fresh = files.open_image(image)
+        for name in fresh.names:
+            fresh.tool(name)
+    found = blocks([lambda: files.open_image(image), without_file, every_tool], rounds)
+    return {"open the file": found[0], "from memory": found[1], "and decode all 20 tools": found[2]}
+
+
+def decision(images: list, rounds: int) -> dict:
+    """Each image stands beside a file IMAGE.requests: [[tool, arguments, expected rule], ...]."""
+    functions = []
+    for path in images:
+        image = files.open_image(path)
+        with open(path + ".requests") as file:
+            requests = [(image.tool(name), arguments, wanted) for name, arguments, wanted in json.load(file)]
+        for tool, arguments, wanted in requests:
+            decided = policy.decide(image, tool.entry, policy.paths_of(tool.paths, arguments))
+            assert decided.rule[0] == wanted, (tool.name, decided.rule, wanted)
+        functions += [decider(image, requests), whole(image, requests)]
+    found = [[ns / len(requests) for ns in case] for case in blocks(functions, rounds)]
+    names = [os.path.basename(path).partition(".")[0] for path in images]
+    cases = {}
+    for at in range(len(names)):
+        cases["decide, " + names[at] + " rules"] = found[2 * at]
+        cases["tool, paths, decide, " + names[at] + " rules"] = found[2 * at + 1]
+    return cases
+
+
+def decider(image, requests: list):
+    work = [(tool.entry, policy.paths_of(tool.paths, arguments)) for tool, arguments, _ in requests]
+    decide = policy.decide
+
+    def run():
+        for entry, paths in work:
+            decide(image, entry, paths)
+    return run
+
+
+def whole(image, requests: list):
+    work = [(tool.name, arguments) for tool, arguments, _ in requests]
+
+    def run():
+        for name, arguments in work:
+            tool = image.tool(name)
+            policy.decide(image, tool.entry, policy.paths_of(tool.paths, arguments))
+    return run
+
+
+def call(image: str, rounds: int) -> dict:
+    with open(os.path.join(os.path.dirname(image), "lines"), "rb") as file:
+        opening, line = file.read().rsplit(b"\n", 2)[:2]
+    line += b"\n"
+    made, sink = shell(image, True)
+
+    def one():
+        made.framer.feed(line)
+        made.take()
+    made.framer.feed(opening + b"\n")
+    made.take()
+    one()
+    assert b'"isError":false' in sink.last, sink.last
+    quiet, other = shell(image, True)
+    quiet.framer.feed(opening + b"\n")
+    quiet.take()
+    quiet.log.write = dumps
+
+    def unlogged():
+        quiet.framer.feed(line)
+        quiet.take()
+    record = line.rstrip()
+    answer = loads(sink.last)
+    found = blocks([one, unlogged, lambda: loads(record), lambda: dumps(answer).encode()], rounds)
+    made.log.close()
+    return {"whole": found[0], "log not written": found[1], "of it: parse": found[2], "of it: write the answer": found[3]}
+
+
+def turn(image: str, rounds: int) -> dict:
+    made, sink = shell(image, False)
+
+    def one():
+        made.console.line("go", 0)
+        made.settle()
+    before = sink.count
+    one()
+    assert sink.count > before and sink.last == b"Done.\n" and made.console.clean, sink.last
+    found = blocks([one], rounds)
+    made.log.close()
+    return {"replay, one tool call": found[0]}
+
+
+def main(suite: str, image: str, rounds: str, *more: str) -> None:
+    rounds = int(rounds)
+    if suite == "decision":
+        cases = decision([image] + list(more), rounds)
+    else:
+        cases = {"load": load, "call": call, "turn": turn}[suite](image, rounds)
+    core = "pure" if cbor.__file__.endswith(".py") else "cython"
+    print(json.dumps({"core": core, "cases": cases}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,135 @@
+"""The agent that the benchmarks run: 20 tools of 3 properties each, 30 rules, one recorded turn; written as a maker would.
+
+Rules: 60 % exact names, 10 % globs of names, 10 % a category, 10 % a category and ``path_within``, 10 % a category and
+``destructiveHint``; the last denies all.  The tool ``echo`` gives its text back and is what the calls are made to.
+"""
+import json
+import os
+
+TOOLS = 20
+RULES = 30
+UUID = "123e4567-e89b-42d3-a456-426614174000"
+TEXT = "A plain sentence of the length that a model asks tools with, give or take a few words more."
+
+_REGISTRY = ("adc-read", "board-info", "digital-read", "digital-write")
+
+_CLAW = """claw: "0.3.0"
+kind: Claw
+metadata: { name: "bench", version: "1.0.0", description: "What the benchmarks run" }
+spec:
+  identity:
+    inline: { name: "bench", personality: "You measure. You are brief.", autonomy: "autonomous" }
+  providers:
+    - inline: { name: "replay", protocol: "custom", endpoint: "builtin:replay", model: "replay", auth: { type: "none" } }
+  channels:
+    - inline: { name: "console", type: "cli", transport: "stdio", auth: { secret_ref: "CONSOLE" } }
+  tools:
+    - "./tools/*.yaml"
+  sandbox:
+    inline: { name: "in-process", level: "none" }
+  policies:
+    - "./policy.yaml"
+"""
+_TOOL = """claw: "0.3.0"
+kind: Tool
+metadata:
+  name: "%s"
+  labels: { category: "%s" }
+spec:
+  description: "Tool %s of the benchmarks: takes a text, a count and a switch"
+  input_schema:
+    type: object
+    properties:
+      %s: { type: string, minLength: 1, maxLength: 4096, description: "What it works on" }
+      count: { type: integer, minimum: 0, maximum: 100, description: "How often" }
+      loud: { type: boolean, description: "Whether it shouts" }
+    required: ["%s"]
+    additionalProperties: false
+  annotations: { readOnlyHint: true, destructiveHint: %s }
+"""
+_POLICY = """claw: "0.3.0"
+kind: Policy
+metadata: { name: "bench" }
+spec:
+  rules:
+"""
+_FUNCTION = '''
+
+def %s(%s: str, count: int = 1, loud: bool = False) -> str:
+    """Give the text back."""
+    return %s
+'''
+
+
+def rules(count: int) -> list[dict]:
+    """Return *count* rules in the mix above, in blocks of ten, as a Policy document has them; *count* >= 10, a multiple of 10."""
+    found = []
+    for block in range(count // 10):
+        found += [
+            {"id": f"glob-{block}", "action": "allow", "scope": "tool", "match": {"name": f"glob-{block}-*"}},
+            {"id": f"category-{block}", "action": "allow", "scope": "category", "match": {"category": f"plain-{block}"}},
+            {"id": f"path-{block}", "action": "allow", "scope": "category", "match": {"category": f"files-{block}"},
+             "conditions": {"path_within": "/workspace/notes"}},
+            {"id": f"hint-{block}", "action": "deny", "scope": "category",
+             "match": {"category": f"hint-{block}", "annotations": {"destructiveHint": True}}, "reason": "not undone"}]
+        found += [{"id": f"exact-{block}-{i}", "action": "allow", "scope": "tool",
+                   "match": {"name": "echo" if block + i == 0 else f"exact-{block}-{i}"}} for i in range(6)]
+    found[-1] = {"id": "default-deny", "action": "deny", "scope": "all"}
+    return found
+
+
+def tools(count: int) -> list[tuple]:
+    """Return *count* tools as (name, category, destructive), each met by another kind of rule; the first is ``echo``."""
+    kinds = (("exact-{}-1", "-", False), ("glob-{}-a", "-", False), ("plain-{}", "plain-{}", False),
+             ("files-{}", "files-{}", False), ("hint-{}", "hint-{}", True), ("exact-{}-2", "-", False), ("other-{}", "-", False))
+    found = [("echo", "-", False)]
+    while len(found) < count:
+        block, kind = divmod(len(found) - 1, len(kinds))
+        name, category, destructive = kinds[kind]
+        found.append((name.format(block), category.format(block), destructive))
+    return found
+
+
+def write(folder: str, own_tools: bool = True) -> str:
+    """Write the project into *folder*, which exists and is empty; return it.
+
+    own_tools  False: no tools.py, and four tools of the registry in the place of the 20
+    """
+    def put(name: str, text: str) -> None:
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    put("clawlite.toml", 'replay = "replay.jsonl"\n')
+    put("policy.yaml", _POLICY + "".join("    - %s\n" % json.dumps(rule) for rule in rules(RULES)))
+    if not own_tools:
+        listed = "".join('    - "claw://registry/clawlite/%s@1.0.0"\n' % name for name in _REGISTRY)
+        put("claw.yaml", _CLAW.replace('    - "./tools/*.yaml"\n', listed))
+        put("replay.jsonl", '{"user": null}\n{"say": "Done."}\n')
+        return folder
+    put("claw.yaml", _CLAW)
+    call = {"say": "", "call": [{"tool": "echo", "arguments": {"text": TEXT, "count": 1, "loud": False}}]}
+    put("replay.jsonl", '{"user": null}\n%s\n{"say": "Done."}\n' % json.dumps(call))
+    os.mkdir(os.path.join(folder, "tools"))
+    functions = '"""The handlers of the benchmarks."""\n'
+    for name, category, destructive in tools(TOOLS):
+        what = "path" if category.startswith("files-") else "text"
+        put(f"tools/{name}.yaml", _TOOL % (name, category, name, what, what, "true" if destructive else "false"))
+        functions += _FUNCTION % (name.replace("-", "_"), what, what)
+    put("tools.py", functions)
+    return folder
+
+
+def call_line(id: int = 7) -> bytes:
+    """Return one ``claw.tool.call`` of ``echo`` as a line for ``serve --stdio``."""
+    return line("claw.tool.call", {"name": "echo", "arguments": {"text": TEXT, "count": 1, "loud": False},
+                                   "context": {"request_id": UUID, "identity": "bench", "sandbox": "in-process"}}, id)
+
+
+def opening() -> bytes:
+    """Return ``claw.initialize`` and ``claw.status`` (id 2), a line each."""
+    hello = {"protocolVersion": "0.3.0", "clientInfo": {"name": "bench", "version": "1"}, "capabilities": {"tools": {}},
+             "manifest": {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "bench"}, "spec": {}}}
+    return line("claw.initialize", hello, 1) + line("claw.status", {}, 2)
+
+
+def line(method: str, params: dict, id: int) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode() + b"\n"

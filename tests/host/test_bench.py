@@ -1,0 +1,106 @@
+"""The suites run, with few samples, and give the rows that benchmarks/README.md documents.  No time is judged here."""
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from run_core_micropython import command
+
+from clawlite.core.errors import ClawError
+from clawlite.host import bench, bench_agent, bench_serve, cli
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = {       # the first words of each suite's cases
+    "build": ["20 tools, 30 rules", "greenhouse"],
+    "load": ["open the file", "from memory", "and decode all"],
+    "ready": ["bare", "with tools.py", "without tools.py"],
+    "decision": ["fold", "decide, 10 rules", "decide, 10000 rules", "10,000 rules over 10"],
+    "call": ["in process: whole", "over a pipe, one after", "over a pipe, pipelined", "bare JSON echo, pipelined", "over the echo"],
+    "turn": ["replay, one tool call", "on MicroPython"],
+    "micropython": ["1000 calls, a line", "1000 calls, byte", "heap in use, READY", "smallest heap for 1000", ".mpy of core"],
+}
+TARGETS = {"load": {0.3}, "ready": {12.0, 4.0}, "decision": {1.2}, "micropython": {96}}
+
+
+def rows(suites: list) -> list:
+    found = []
+    bench.run(suites, 2, found.append)
+    return found
+
+
+@pytest.mark.parametrize("suite", bench.SUITES)
+def test_suite_gives_its_rows(suite):
+    if suite in ("turn", "micropython") and None in (command("micropython"), command("mpy-cross")):
+        pytest.skip("no micropython or mpy-cross command")
+    found = rows([suite])
+    for row in found:
+        assert tuple(row) == bench.KEYS
+        assert row["suite"] == suite and row["n"] >= 1 and row["unit"] in ("ms", "us", "ns", "MiB", "KiB", "ratio")
+        assert row["min"] <= row["p50"] <= row["p90"] <= row["p99"] <= row["max"]
+        assert (row["target"] is None) == (row["met"] is None)
+        assert row["python"].startswith(("CPython 3.", "MicroPython ")) and row["core"] in ("pure", "cython")
+        assert bench.text(row).startswith(suite)
+    for case in CASES[suite]:
+        assert [row for row in found if row["case"].startswith(case)], case
+    assert {row["target"] for row in found} - {None} == TARGETS.get(suite, set())
+
+
+def test_every_suite_has_its_cases_here_and_a_name_on_the_command_line():
+    assert set(CASES) == set(bench.SUITES)
+    choices = next(p for p in cli.cli.commands["bench"].params if p.name == "suites").type.choices
+    assert tuple(choices) == bench.SUITES
+
+
+def test_command_line(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    done = subprocess.run([sys.executable, "-m", "clawlite", "bench", "build", "--rounds", "2", "--json", "-o", str(file)],
+                          cwd=ROOT, env=dict(os.environ, PYTHONPATH=str(ROOT)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert file.read_text() == done.stdout
+    assert [json.loads(line)["suite"] for line in done.stdout.splitlines()] == ["build", "build"]
+    done = subprocess.run([sys.executable, "-m", "clawlite", "bench", "build", "--rounds", "2"],
+                          cwd=ROOT, env=dict(os.environ, PYTHONPATH=str(ROOT)), capture_output=True, text=True)
+    assert done.stdout.startswith(bench.HEADER + "\nbuild ")
+
+
+def test_output_that_cannot_be_written(tmp_path):
+    with pytest.raises(ClawError, match="another file|No such"):
+        bench.show(["build"], 2, True, str(tmp_path / "no" / "rows.jsonl"))
+
+
+def test_a_process_that_fails_is_told():
+    with pytest.raises(ClawError, match="ended with 3: it broke"):
+        bench.spawn([sys.executable, "-c", "import sys; sys.stderr.write('it broke'); sys.exit(3)"], dict(os.environ))
+    peer = bench_serve.Peer([sys.executable, "-c", "input()"], dict(os.environ), ".")
+    with pytest.raises(ClawError, match="ended after 0 of 1"):
+        peer.ask(b"\n", 1)
+    peer.end()
+
+
+def test_quantiles():
+    assert [bench.quantile([1, 2, 3, 4], share) for share in (0, 0.25, 0.5, 0.51, 0.9, 1)] == [1, 1, 2, 3, 4, 4]
+    assert bench.quantile([7], 0.99) == 7
+
+
+def test_rules_of_the_agent():
+    for count in (10, 30, 100):
+        rules = bench_agent.rules(count)
+        assert len(rules) == count and len({rule["id"] for rule in rules}) == count and rules[-1]["id"] == "default-deny"
+    assert len(bench_agent.tools(20)) == len({name for name, *_ in bench_agent.tools(20)}) == 20
+
+
+def test_the_repository_holds_a_baseline_with_these_keys():
+    files = sorted((ROOT / "benchmarks/results").glob("*.jsonl"))
+    assert files
+    for file in files:
+        found = [json.loads(line) for line in file.read_text().splitlines()]
+        assert {row["suite"] for row in found} == set(bench.SUITES), file
+        assert all(tuple(row) == bench.KEYS for row in found), file
+
+
+def test_documentation_names_every_key_and_suite():
+    text = (ROOT / "benchmarks/README.md").read_text()
+    assert [key for key in bench.KEYS if "`%s`" % key not in text] == []
+    assert [suite for suite in bench.SUITES if "`%s`" % suite not in text] == []
