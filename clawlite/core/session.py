@@ -40,6 +40,9 @@ class Session:
         except ClawError as e:
             self._send(rpc.error(None, e))
             return
+        except Exception as e:          # no memory for it, on a board: the line is lost, the agent is not
+            self._send(rpc.error(None, _bug(e)))
+            return
         if not isinstance(message, list):
             self._one(message, self._send, now_ms)
         elif not message or len(message) > rpc.MAX_BATCH:
@@ -81,7 +84,7 @@ class Session:
             reply(rpc.error(request.id, e))
             return
         except Exception as e:
-            reply(rpc.error(request.id, InternalError("%s: %s" % (type(e).__name__, e), "this is a bug in clawlite")))
+            reply(rpc.error(request.id, _bug(e)))
             return
         if value is not None:
             reply(rpc.result(request.id, value))
@@ -197,6 +200,10 @@ class Session:
     def deadline(self):
         """Return the monotonic time of the next heartbeat, or None."""
         return self._beat_ms
+
+
+def _bug(e) -> InternalError:
+    return InternalError("%s: %s" % (type(e).__name__, e), "this is a bug in clawlite")
 
 
 def _field(params: dict, name: str, kind, where: str, required: bool = True):

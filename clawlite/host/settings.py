@@ -19,7 +19,8 @@ from clawlite.host.tomllines import TOMLDocument
 
 FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file
-NOT_BUILT = ("gateway", "cron", "mqtt", "webhook", "telegram", "mcp", "search", "prices", "logs", "relaxed", "registries", "tenant_id")
+NOT_BUILT = ("gateway", "cron", "mqtt", "webhook", "telegram", "mcp", "search", "prices", "logs", "relaxed", "registries", "tenant_id",
+             "time_zone")
 _SECRET = re.compile(r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])")
 
 
@@ -40,7 +41,6 @@ class Pin(Strict):
 class Console(Strict):
     wire: Literal["stdio"] = "stdio"
     prompt: str = "> "
-    echo: bool | None = None
 
 
 class File(Strict):
@@ -48,7 +48,6 @@ class File(Strict):
     replay: Text | None = None
     console: Console | None = None
     pins: list[Pin] | None = None
-    time_zone: Text | None = None
 
 
 @dataclasses.dataclass
@@ -57,9 +56,8 @@ class Settings:
 
     reflex, replay            file names relative to the folder, or None
     reflex_text, replay_text  their contents, or None; reflex_file, replay_file: as the user would open them, or None
-    console                   Console; echo is None when the file does not say: then the wire decides
+    console                   Console
     pins                      [Pin], in file order, names unique
-    time_zone                 IANA name, or None
     place                     where problems of later stages are reported: ``where("pins", 0, "kind")`` gives (file, line)
     """
     reflex: str = None
@@ -70,7 +68,6 @@ class Settings:
     replay_file: str = None
     console: Struct = dataclasses.field(default_factory=Console)
     pins: list = dataclasses.field(default_factory=list)
-    time_zone: str = None
     place: Place = dataclasses.field(default=LinePlace(FILE), repr=False)
 
     def where(self, *path) -> tuple:
@@ -103,9 +100,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
     if file is not None:
         settings.console = file.console or Console()
         settings.pins = file.pins or []
-        settings.time_zone = file.time_zone
     _check_pins(known.get("pins"), place, problems)
-    _check_zone(known.get("time_zone"), place, problems)
     return settings
 
 
@@ -158,13 +153,3 @@ def _check_pins(pins, place: Place, problems: Problems) -> None:
             found = f"{quoted(raises)} is no pin" if raises not in kinds else f"{quoted(raises)} is of kind {shown(kinds[raises])}"
             hint = did_you_mean(raises, inputs) or ("ADC pins here: " + one_of(inputs) if inputs else 'declare a pin of kind "adc"')
             problems.add(place, ("pins", index, "simulate", "raises"), f"expected the name of an ADC pin; {found}", hint=hint)
-
-
-def _check_zone(name, place: Place, problems: Problems) -> None:
-    if not isinstance(name, str):
-        return
-    import zoneinfo
-    known = zoneinfo.available_timezones()
-    if known and name not in known:             # a host without the data cannot say
-        problems.add(place, ("time_zone",), "", 'an IANA time zone such as "Europe/Berlin"', quoted(name),
-                     did_you_mean(name, sorted(known)))

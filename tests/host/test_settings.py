@@ -10,12 +10,10 @@ FULL = """\
 # the greenhouse
 reflex = "rules.toml"
 replay = "demo/turns.jsonl"
-time_zone = "Europe/Berlin"
 
 [console]
 wire = "stdio"
 prompt = "greenhouse> "
-echo = true
 
 [[pins]]
 name = "soil"
@@ -31,12 +29,6 @@ kind = "output"
 raises = "soil"
 per_second = 400
 """
-
-
-@pytest.fixture(autouse=True)
-def zones(monkeypatch):
-    """The zones of the host must not decide a test."""
-    monkeypatch.setattr("zoneinfo.available_timezones", lambda: {"Europe/Berlin", "Etc/UTC"})
 
 
 def load(folder, text=None):
@@ -55,11 +47,11 @@ def test_a_full_file(tmp_path):
     found, problems = load(tmp_path, FULL)
     assert problems == []
     assert (found.reflex_text, found.replay_text, found.replay_file) == ("r", "t", str(tmp_path / "demo" / "turns.jsonl"))
-    assert (found.console.prompt, found.console.echo, found.time_zone) == ("greenhouse> ", True, "Europe/Berlin")
+    assert found.console.prompt == "greenhouse> "
     assert [(pin.name, pin.pin, pin.kind) for pin in found.pins] == [("soil", 26, "adc"), ("pump", 15, "output")]
     assert (found.pins[0].simulate.start, found.pins[0].simulate.per_second) == (30000, -5)
     assert (found.pins[1].simulate.raises, found.pins[1].simulate.start) == ("soil", 0)
-    assert found.where("pins", 1, "simulate", "raises") == (str(tmp_path / "clawlite.toml"), 22)
+    assert found.where("pins", 1, "simulate", "raises") == (str(tmp_path / "clawlite.toml"), 20)
 
 
 def test_defaults_without_a_file(tmp_path):
@@ -70,7 +62,7 @@ def test_defaults_without_a_file(tmp_path):
 @pytest.mark.parametrize("text, said", [
     ('reflx = "a"', 'clawlite.toml:1: reflx: unknown field - did you mean "reflex"?'),
     ('[console]\nwire = "uart"', 'clawlite.toml:2: console.wire: expected "stdio", found "uart"'),
-    ("[console]\necho = 1", "clawlite.toml:2: console.echo: expected true or false, found 1"),
+    ("[console]\nprompt = 1", 'clawlite.toml:2: console.prompt: expected text, found 1 - put it in quotes: "1"'),
     ('[[pins]]\nname = "a"\npin = -1\nkind = "adc"', "clawlite.toml:3: pins[0].pin: expected a whole number from 0 to 65535, found -1"),
     ('[[pins]]\nname = "a"\npin = inf\nkind = "adc"', "clawlite.toml:3: pins[0].pin: expected a whole number from 0 to 65535, found inf"),
     ('[[pins]]\nname = "a"\npin = 2026-01-01\nkind = "adc"',
@@ -86,8 +78,6 @@ def test_defaults_without_a_file(tmp_path):
      'clawlite.toml:14: pins[2].simulate.raises: expected the name of an ADC pin; "soill" is no pin - did you mean "soil"?'),
     ('[[pins]]\nname = "pump"\npin = 1\nkind = "output"\nsimulate = {raises = "pump"}',
      'clawlite.toml:5: pins[0].simulate.raises: expected the name of an ADC pin; "pump" is of kind "output" - declare a pin of kind "adc"'),
-    ('time_zone = "Europe/Berln"',
-     'clawlite.toml:1: time_zone: expected an IANA time zone such as "Europe/Berlin", found "Europe/Berln" - did you mean "Europe/Berlin"?'),
     ('[gateway]\nurl = "x"', "clawlite.toml:1: gateway: not supported by this version - remove it"),
     ('tenant_id = "x"', "clawlite.toml:1: tenant_id: not supported by this version - remove it"),
     ("a = [", "clawlite.toml:1: not TOML: invalid value"),
@@ -114,11 +104,6 @@ def test_every_section_of_the_design_that_is_not_built_is_refused_by_name(tmp_pa
 def test_secrets_never_live_here(tmp_path, text):
     said = [line for line in load(tmp_path, text)[1] if "a secret has no place here" in line]
     assert len(said) == 1 and "secret_ref" in said[0]
-
-
-def test_a_host_without_zone_data_cannot_say(tmp_path, monkeypatch):
-    monkeypatch.setattr("zoneinfo.available_timezones", set)
-    assert load(tmp_path, 'time_zone = "Mars/Base"')[1] == []
 
 
 def test_all_mistakes_at_once(tmp_path):
