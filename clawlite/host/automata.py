@@ -51,7 +51,7 @@ def compile_pattern(pattern: str, dollar: str = "end") -> bytes:
     dollar  "end": ``$`` is the end of the text (ECMA 262, for JSON Schema); "python": also before a final newline
             (for patterns that deny).  ``^`` is the start of the text in both.
     Raises PatternError.
-    Cost    milliseconds; at most about two seconds, for a pattern that is then refused.
+    Cost    milliseconds; at most about two seconds, for patterns that are then refused.
     """
     from clawlite.host.automata_dfa import table
     from clawlite.host.automata_nfa import build
