@@ -6,7 +6,7 @@ that was typed before the question.  4. No line is lost silently.
 """
 from clawlite.core.effect import EXIT, PROMPT, SAY
 from clawlite.core.errors import ClawError, InvalidRequest
-from clawlite.core.render import canonical
+from clawlite.core.render import call_text, canonical
 from clawlite.core.turn import turn
 
 MAX_WAITING = 32                # lines
@@ -152,7 +152,7 @@ class Console:
     def _ask(self, task, now_ms: int):
         if self._asking() is task:
             approval = task.approval
-            self._say("%s\n  (%d s, then %s)" % (approval.question(), approval.timeout_s, "allowed" if approval.allow else "denied"))
+            self._say("%s\n  (%d s, then %s)" % (question(approval), approval.timeout_s, "allowed" if approval.allow else "denied"))
             self._prompt()
             self._work(now_ms)
 
@@ -189,6 +189,16 @@ class Console:
             self._say("%-20s %s\n  %s" % (name, outlook(image, tool), image.prose(tool.about)))
         if not image.names:
             self._say("This agent has no tools.")
+
+
+def question(approval) -> str:
+    """Return the lines that a person is asked with."""
+    rule = approval.rule
+    if rule:
+        why = "rule %s asks first%s" % (rule[0], ": " + rule[2] if rule[2] else "")
+    else:
+        why = "this agent is supervised and the tool has side effects"
+    return "Approve %s?\n  %s" % (call_text(approval.tool.name, approval.arguments), why)
 
 
 def told(error) -> str:

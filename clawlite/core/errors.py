@@ -14,7 +14,6 @@
     |  +- ApprovalDenied   -32013
     +- ToolTimeout         -32014  it ran, was ended, and did not finish
     +- ProviderError       -32020
-    +- QuotaExceeded       -32021
     +- ImageError          -32060  the image (or a piece of CBOR in it) is damaged or of another format
     |  +- CBORError        -32060
     |  +- ImageMismatch    -32061  the image is whole, but asks for what this device lacks
@@ -102,10 +101,6 @@ class ToolTimeout(ClawError):
 
 class ProviderError(ClawError):
     code = -32020
-
-
-class QuotaExceeded(ClawError):
-    code = -32021
 
 
 class ImageError(ClawError):

@@ -13,27 +13,15 @@
 1. A device never decodes the whole of it: the head, the agent and the tool index at load, one record
    of bytes when its tool is called.  2. ``read(offset, length)`` is all that is asked of the storage.
 3. Every offset is checked against its section; damage is an ``ImageError``, never another exception.
-``clawlite/host/image.cddl`` is the grammar; ``clawlite/host/imagefile.py`` writes it.
+header.py reads what is read once; ``clawlite/host/image.cddl`` is the grammar; ``clawlite/host/imagefile.py`` writes it.
 """
 import struct
-from binascii import crc32
 
 from clawlite.core import cbor
-from clawlite.core.dialect import const
 from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.text import decode_utf8
 
-MAGIC = b"\xd9\xd9\xf7"
-FORMAT = 1
-MAX_HEAD = 8192
-MAX_IMAGE = 16777216
-
 AGENT, TOOLS, RECORDS, RULES, AUTOMATA, PROSE, REFLEX, REPLAY, PINS = range(1, 10)
-_SECTIONS = const(9)
-
-_CHUNK = const(1024)
-_SEAL = const(74)               # crc 1+4, digest 2+32, signature at least 1: what follows the body is checked by its heads
-
 READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS = 1, 2, 4, 8, 16, 32, 64
 BUILTIN, MAKER = 0, 1           # who wrote a tool's handler: the registry, or tools.py
 
@@ -79,83 +67,24 @@ class Image:
     """
 
     def __init__(self, read, size: int, keep: int = 0):
+        from clawlite.core.header import parse
         self._read = read
         self._keep = keep
         self._tools = {}
         self._rules = {}
-        self._size = size
+        self._automata = {}             # number -> the table, or True on a board, which reads it again
         try:
-            self._load()
+            head, self._where, self.seal_at = parse(read, size)
+            self.compiler, self.requires, self.sources, self.companions, _ = head
+            self.agent = AgentInfo(self.section(AGENT))
+            self.tools = {}
+            self.names = []                     # in the manifest's order: dicts have none on MicroPython
+            for name, offset, length, entry in self.section(TOOLS):
+                self.tools[name] = (offset, length, entry)
+                self.names.append(name)
         except (ValueError, TypeError, KeyError, IndexError) as e:      # a well-formed file of another shape
-            raise ImageError("image: the head or an index has another shape than format %d (%s)" % (FORMAT, e),
+            raise ImageError("image: the head or an index has another shape than this runtime knows (%s)" % e,
                              "build it again with this version of clawlite")
-
-    def _load(self):
-        if self._size > MAX_IMAGE:
-            raise ImageError("image: %d bytes, expected at most %d" % (self._size, MAX_IMAGE))
-        head, body, length = self._open()
-        self.compiler, self.requires, self.sources, self.companions, directory = head
-        self._where = {}
-        for section, size in directory:
-            self._where[section] = (body, size)
-            body += size
-            length -= size
-        if length:
-            raise ImageError("image: the directory and the body differ by %d bytes" % length)
-        self._check_crc(body)
-        self.agent = AgentInfo(self.section(AGENT))
-        self.tools = {}
-        self.names = []                         # in the manifest's order: dicts have none on MicroPython
-        for name, offset, size, entry in self.section(TOOLS):
-            self.tools[name] = (offset, size, entry)
-            self.names.append(name)
-
-    def _open(self) -> tuple:
-        """Return (head, body offset, body length); the first 5 bytes say whether this is an image at all."""
-        start = self.read(0, 5 if self._size > 5 else self._size)
-        if start[:3] != MAGIC:
-            raise ImageError("image: expected the bytes d9 d9 f7 at its start, got %s" % _hex(start[:3]),
-                             "this is not an image; make one with: clawlite build")
-        if start[3:4] != b"\x86" or start[4:5] != b"\x01":
-            raise ImageError("image: this runtime wants format %d, got %s" % (FORMAT, _hex(start[3:5])),
-                             "build it again with this version of clawlite")
-        pos, length = self._bytes_at(5)
-        if length > MAX_HEAD:
-            raise ImageError("image: expected a head of at most %d bytes, got %d" % (MAX_HEAD, length))
-        head = cbor.decode(self.read(pos, length))
-        return (head,) + self._bytes_at(pos + length)
-
-    def _bytes_at(self, pos: int) -> tuple:
-        """Return (offset of the first byte, length) of the byte string whose head is at *pos*; it lies in the file."""
-        first = self.read(pos, 1)[0]
-        extra = (0, 1, 2, 4, 8)[first - 0x57] if first >= 0x57 else 0
-        if not 0x40 <= first <= 0x5b:
-            raise ImageError("image: expected a byte string at byte %d, got %02x" % (pos, first))
-        length = first - 0x40
-        if extra:
-            length = 0
-            for byte in self.read(pos + 1, extra):
-                length = length << 8 | byte
-        pos += 1 + extra
-        if length > self._size - pos:
-            raise ImageError("image: truncated: a part of %d bytes begins at byte %d of %d" % (length, pos, self._size))
-        return pos, length
-
-    def _check_crc(self, end: int):
-        left = self._size - end
-        seal = self.read(end, left if left <= _SEAL else _SEAL)
-        if left not in (40, 73) or seal[0] != 0x44 or seal[5:7] != b"\x58\x20" or (left == 40 and seal[39] != 0xf6) \
-                or (left == 73 and seal[39:41] != b"\x58\x20"):
-            raise ImageError("image: expected 40 or 73 bytes of seal after the body, got %d" % left,
-                             "the file is cut or damaged; build or flash it again")
-        crc, pos = 0, 0
-        while pos < end:
-            size = end - pos if end - pos < _CHUNK else _CHUNK
-            crc = crc32(self._read(pos, size), crc)
-            pos += size
-        if struct.unpack(">I", seal[1:5])[0] != crc & 0xffffffff:
-            raise ImageError("image: bad CRC: the file is damaged", "build or flash it again")
-        self.seal_at = end
 
     def read(self, offset: int, length: int) -> bytes:
         """Return exactly *length* bytes; a short read is an ``ImageError``."""
@@ -201,7 +130,7 @@ class Image:
                 if where is None:
                     return None
             try:
-                tool = Tool(cbor.decode(self.part(RECORDS, where[0], where[1]), 0, None, 40), where[2])
+                tool = Tool(cbor.decode(self.part(RECORDS, where[0], where[1])), where[2])
             except (ValueError, TypeError) as e:
                 raise ImageError("image: the record of tool %s is damaged (%s)" % (name, e))
             if len(self._tools) < self._keep:
@@ -220,8 +149,16 @@ class Image:
         return rule
 
     def automaton(self, number: int) -> bytes:
-        """Return the table of automaton *number* (core/automaton.py)."""
-        return self._row(AUTOMATA, number)
+        """Return the table of automaton *number*, its bounds checked once (core/automaton.py)."""
+        table = self._automata.get(number)
+        if not isinstance(table, bytes):
+            known = table is not None
+            table = self._row(AUTOMATA, number)
+            if not known:
+                from clawlite.core.automaton import validate
+                validate(table)
+                self._automata[number] = table if self._keep else True
+        return table
 
     def prose(self, where: list) -> str:
         """Return the text at [offset, length] of PROSE."""
@@ -237,7 +174,3 @@ class Image:
         if missing:
             raise ImageMismatch("image: needs %s, which %s does not have" % (", ".join(missing), device),
                                 "build it for this device, or run it on one that has it")
-
-
-def _hex(data: bytes) -> str:
-    return " ".join(["%02x" % b for b in data]) or "nothing"

@@ -3,7 +3,7 @@
 1. A message with no ``id`` is a notification and is never answered.  2. Ids are strings, numbers or null, and are
 echoed exactly.  3. A batch is answered as a batch, without its notifications; an empty batch is an error.
 """
-from clawlite.core.errors import InvalidRequest
+from clawlite.core.errors import InvalidParams, InvalidRequest
 
 MAX_BATCH = 64
 NO_ID = object()                # a notification's id: null is an id of its own
@@ -87,3 +87,19 @@ class Batch:
         self._replies.append(reply)
         self._left -= 1
         return None if self._left else self._replies
+
+
+def field(params: dict, name: str, kind, where: str, required: bool = True):
+    """Return ``params[name]``, checked; None when it may be left out and is.
+
+    kind   str, dict or int; a required string is not empty
+    where  what goes before the name in a message, e.g. "context."
+    Raises ``InvalidParams``.
+    """
+    value = params.get(name)
+    if value is None and not (required or name in params):
+        return None
+    if not isinstance(value, kind) or value is True or value is False or required and kind is str and not value:
+        said = {str: "a string", dict: "an object", int: "an integer"}[kind]
+        raise InvalidParams("%s%s: expected %s%s" % (where, name, said, "" if name in params else ", there is none"))
+    return value

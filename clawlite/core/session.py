@@ -5,10 +5,11 @@ comes, and ``claw.initialize`` opens a session then.  After ``claw.shutdown`` th
 Decisions (docs/adr/0006): checks in the order version, params, state; the image outranks the manifest in
 ``initialize``; a refused ``initialize`` leaves a running session as it was; batches are answered as batches.
 """
-from clawlite.core import lifecycle, rpc, tools, version
-from clawlite.core.clock import iso8601
+from clawlite.core import rpc, tools
 from clawlite.core.effect import SEND
 from clawlite.core.errors import ClawError, InternalError, InvalidParams, InvalidRequest, MethodNotFound
+from clawlite.core.lifecycle import STOPPED
+from clawlite.core.rpc import field
 
 DRAIN_MS = 5000                 # claw.shutdown without timeout_ms
 
@@ -121,31 +122,25 @@ class Session:
         return "level-%d" % self.agent.image.agent.level
 
     def _initialize(self, params: dict, now_ms: int) -> dict:
-        spoken = version.negotiate(params.get("protocolVersion"))
-        info = _field(params, "clientInfo", dict, "")
-        _field(info, "name", str, "clientInfo.")
-        _field(info, "version", str, "clientInfo.")
-        _check_manifest(params)
-        asked = _field(params, "capabilities", dict, "")
+        from clawlite.core.handshake import agree
+        spoken, asked = agree(params)
         if self._open:
             raise InvalidRequest("claw.initialize: this session is open already", "send claw.shutdown first")
-        if self.agent.lifecycle.state == lifecycle.STOPPED:
+        if self.agent.lifecycle.state == STOPPED:
             self.agent.start(now_ms)
         elif not self.agent.is_ready:
             raise InvalidRequest("claw.initialize: the agent is %s" % self.agent.lifecycle.state)
         agent = self.agent.image.agent
-        capabilities = {}
-        if self.agent.image.names and (not asked or "tools" in asked):
-            capabilities["tools"] = {}
         self._open = True
         self._opened_ms = now_ms
         self._beat_ms = now_ms + agent.heartbeat_ms
+        capabilities = {"tools": {}} if self.agent.image.names and (not asked or "tools" in asked) else {}
         return {"protocolVersion": spoken, "agentInfo": {"name": agent.identity, "version": agent.version},
                 "conformanceLevel": self._level(), "capabilities": capabilities}
 
     def _shutdown(self, id, params: dict, reply, now_ms: int):
-        _field(params, "reason", str, "", False)
-        timeout_ms = _field(params, "timeout_ms", int, "", False)
+        field(params, "reason", str, "", False)
+        timeout_ms = field(params, "timeout_ms", int, "", False)
         if timeout_ms is not None and not 0 <= timeout_ms <= 86400000:
             raise InvalidParams("timeout_ms: expected 0 to 86400000, got %d" % timeout_ms)
         self._open = False
@@ -154,15 +149,15 @@ class Session:
                         lambda drained, _: reply(rpc.result(id, {"drained": drained})), now_ms)
 
     def _tool_call(self, id, params: dict, reply, now_ms: int):
-        name = _field(params, "name", str, "")
-        arguments = _field(params, "arguments", dict, "")
-        context = _field(params, "context", dict, "")
-        request_id = _field(context, "request_id", str, "context.")
+        name = field(params, "name", str, "")
+        arguments = field(params, "arguments", dict, "")
+        context = field(params, "context", dict, "")
+        request_id = field(context, "request_id", str, "context.")
         if not is_uuid(request_id):
             raise InvalidParams("context.request_id: expected a UUID, got %s" % request_id[:40])
-        _field(context, "identity", str, "context.")
-        policy = _field(context, "policy", str, "context.", False)
-        sandbox = _field(context, "sandbox", str, "context.", False)
+        field(context, "identity", str, "context.")
+        policy = field(context, "policy", str, "context.", False)
+        sandbox = field(context, "sandbox", str, "context.", False)
         if sandbox is not None and sandbox != self.agent.image.agent.sandbox:
             raise InvalidParams("context.sandbox: unknown sandbox %s" % sandbox[:60], "this agent has: %s" % self.agent.image.agent.sandbox)
         if request_id in self._calls:
@@ -179,8 +174,8 @@ class Session:
 
     def _answer(self, id, params: dict, approved: bool, reply, now_ms: int):
         """Answer a pending call.  An id that is unknown, expired or used releases nothing, and the reply says so."""
-        number = self._calls.get(_field(params, "request_id", str, ""))
-        reason = _field(params, "reason", str, "", False)
+        number = self._calls.get(field(params, "request_id", str, ""))
+        reason = field(params, "reason", str, "", False)
         task = self.agent.tasks.get(number)
         waits = task is not None and task.approval is not None
         reply(rpc.result(id, {"acknowledged": waits}))
@@ -191,6 +186,7 @@ class Session:
         """Send a heartbeat when one is due, while READY (CKP 0.2.0, 9.3.1)."""
         if self._beat_ms is not None and now_ms >= self._beat_ms:
             interval = self.agent.image.agent.heartbeat_ms
+            from clawlite.core.clock import iso8601
             self._beat_ms += interval * ((now_ms - self._beat_ms) // interval + 1)
             clock = self._clock
             self._send(rpc.notification("claw.heartbeat", {
@@ -204,32 +200,6 @@ class Session:
 
 def _bug(e) -> InternalError:
     return InternalError("%s: %s" % (type(e).__name__, e), "this is a bug in clawlite")
-
-
-def _field(params: dict, name: str, kind, where: str, required: bool = True):
-    """Return params[name], checked; None when it may be left out and is."""
-    value = params.get(name)
-    if value is None and not (required or name in params):
-        return None
-    if not isinstance(value, kind) or value is True or value is False or required and kind is str and not value:
-        said = {str: "a string", dict: "an object", int: "an integer"}[kind]
-        raise InvalidParams("%s%s: expected %s%s" % (where, name, said, "" if name in params else ", there is none"))
-    return value
-
-
-def _check_manifest(params: dict):
-    """Check the shape of the manifest in ``initialize``; the image stays the authority over what this agent is."""
-    manifest = params.get("manifest")
-    if isinstance(manifest, str):
-        from clawlite.core.uri import parse
-        parse(manifest)
-    elif not isinstance(manifest, dict):
-        raise InvalidParams("manifest: expected a Claw manifest or a claw:// URI" + ("" if "manifest" in params else ", there is none"))
-    elif manifest.get("kind") != "Claw":
-        raise InvalidParams('manifest.kind: expected "Claw"')
-    else:
-        _field(_field(manifest, "metadata", dict, "manifest."), "name", str, "manifest.metadata.")
-        _field(manifest, "spec", dict, "manifest.")
 
 
 def is_uuid(text: str) -> bool:

@@ -9,7 +9,6 @@ from clawlite.core import policy
 from clawlite.core.effect import APPROVE, LOG, RESOLVE, RUN
 from clawlite.core.errors import ClawError, InvalidParams, PolicyDenied, SandboxDenied, ToolTimeout
 from clawlite.core.image import HAS_SIDE_EFFECTS
-from clawlite.core.render import call_text, canonical
 from clawlite.core.schema import check
 
 OBSERVER, SUPERVISED, AUTONOMOUS = 0, 1, 2
@@ -58,14 +57,6 @@ class Approval:
         self.request_id = None
         self.due_ms = 0
 
-    def question(self) -> str:
-        """Return the lines that a person is asked with."""
-        if self.rule:
-            why = "rule %s asks first" % self.rule[0] + (": " + self.rule[2] if self.rule[2] else "")
-        else:
-            why = "this agent is supervised and the tool has side effects"
-        return "Approve %s?\n  %s" % (call_text(self.tool.name, self.arguments), why)
-
 
 def call(image, name: str, arguments, caller: str, override=None):
     """Run one tool call; a generator of effects that returns a ``Result``.
@@ -94,6 +85,7 @@ def known(image, name):
     """Return the tool *name*; raises ``InvalidParams`` (-32602) for one that the image does not have."""
     tool = image.tool(name) if isinstance(name, str) else None
     if tool is None:
+        from clawlite.core.render import canonical
         raise InvalidParams("unknown tool %s" % canonical(name, 40), "this agent has: %s" % (", ".join(image.names) or "none"))
     return tool
 
@@ -101,6 +93,7 @@ def known(image, name):
 def _gated(image, tool, arguments, override, event):
     event["tool"] = tool.name
     if not isinstance(arguments, dict):
+        from clawlite.core.render import canonical
         raise InvalidParams("%s: expected arguments as an object, got %s" % (tool.name, canonical(arguments, 40)))
     wrong = check(tool.schema, arguments, image.automaton)
     if wrong:
@@ -152,7 +145,7 @@ def _entry_of(tool, override):
     for name, entry in tool.policies:
         if name == override:
             return entry
-    raise InvalidParams("context.policy: unknown policy %s" % canonical(override, 40),
+    raise InvalidParams("context.policy: unknown policy %s" % override[:60],
                         "this agent has: %s" % ", ".join([name for name, _ in tool.policies]))
 
 
@@ -173,7 +166,10 @@ def _result(tool, outcome, image):
         wrong = check(tool.output, value, image.automaton, "result")
         if wrong:
             return Result("%s returned what its output_schema does not allow: %s" % (tool.name, wrong), True)
-    text = value if isinstance(value, str) else canonical(value)
+    text = value
+    if not isinstance(value, str):
+        from clawlite.core.render import canonical
+        text = canonical(value)
     data = text.encode()
     if len(data) <= tool.max_output:
         return Result(text, False, value)

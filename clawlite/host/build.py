@@ -2,7 +2,7 @@
 import os
 
 from clawlite.core.errors import ClawError
-from clawlite.core.image import MAGIC
+from clawlite.core.header import MAGIC
 from clawlite.host import boards, compiler, manifest
 
 IMAGE = "claw.cbor"

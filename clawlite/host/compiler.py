@@ -109,8 +109,8 @@ def requires(manifest) -> list[str]:
         needed.add("tools")
     if any(tool.function for tool in manifest.tools):
         needed.add("tools.py")
-    if manifest.settings.pins:
-        needed.add("pins")
+    if manifest.settings.pins or any(tool.function is None for tool in manifest.tools):
+        needed.add("pins")              # every tool of the registry works on them
     if any(rule.action == "audit-only" for policy in manifest.policies for rule in policy.spec.rules):
         needed.add("log")
     return sorted(needed)

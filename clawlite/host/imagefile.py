@@ -6,7 +6,8 @@ import hashlib
 import struct
 import zlib
 
-from clawlite.core.image import AUTOMATA, FORMAT, MAGIC, PROSE, RECORDS, RULES
+from clawlite.core.header import FORMAT, MAGIC
+from clawlite.core.image import AUTOMATA, PROSE, RECORDS, RULES
 from clawlite.core.seal import sign
 
 RAW = (RECORDS, RULES, AUTOMATA, PROSE)         # sections that hold bytes of their own layout; the others are one CBOR item

@@ -1,5 +1,5 @@
 """What an image holds, for people and for ``--json``."""
-from clawlite.core import image as layout
+from clawlite.core import header, image as layout
 from clawlite.core import seal
 from clawlite.core.outlook import outlook
 from clawlite.core.policy import ACTIONS
@@ -18,7 +18,7 @@ def inspect(data: bytes) -> dict:
     agent = image.agent
     return {
         "agent": agent.name, "version": agent.version, "identity": agent.identity, "compiler": image.compiler,
-        "format": layout.FORMAT, "bytes": len(data), "signed": len(data) - image.seal_at == seal.SIGNED,
+        "format": header.FORMAT, "bytes": len(data), "signed": len(data) - image.seal_at == seal.SIGNED,
         "autonomy": AUTONOMY[agent.autonomy], "level": f"level-{agent.level}", "sandbox": agent.sandbox or None,
         "requires": image.requires, "sources": image.sources.hex(),
         "companions": [{"file": name, "sha256": digest.hex()} for name, digest in image.companions],

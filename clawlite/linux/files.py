@@ -5,7 +5,8 @@ State lies in ``$CLAWLITE_STATE``, by default the XDG state folder: one folder p
 import os
 
 from clawlite.core.errors import ImageError
-from clawlite.core.image import MAGIC, MAX_IMAGE, Image
+from clawlite.core.header import MAGIC, MAX_IMAGE
+from clawlite.core.image import Image
 
 KEPT = 4096                     # decoded tools and rules that stay in memory: a Pi has room
 

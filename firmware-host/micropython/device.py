@@ -1,83 +1,59 @@
 """The shell around the core on MicroPython: one loop over stdin, stdout and the clock (select.poll).
 
 It carries effects out (clawlite/core/effect.py) and decides nothing; clawlite/linux/shell.py is its like on Linux.
-stdin is read one byte at a time: ``read(n)`` on a board blocks until n bytes have come.
+stdin is read one byte at a time: ``read(n)`` on a board blocks until n bytes have come.  What an image does not need is
+not loaded: the console for an operator's line, pins, the log.
 """
-import gc
-import os
 import select
 import sys
 import time
 
 from clawlite.core import effect as E
 from clawlite.core.agent import Agent
-from clawlite.core.builtin import HANDLERS
-from clawlite.core.clock import iso8601
-from clawlite.core.errors import ImageMismatch
 from clawlite.core.frame import TEXT, TOO_LONG, Framer
 from clawlite.core.handlers import Handlers
-from clawlite.core.image import PINS, Image
-from clawlite.core.pins import SimulatedPins
+from clawlite.core.image import PINS
 from clawlite.core.session import Session
 from jsontext import dumps, loads
 
-ABILITIES = ("log", "pins", "reflex", "replay", "tools", "tools.py")
 MAX_LINE = 8192
-MAX_TASKS = 8
-LEAVE_MS = 2000
-_LOG_BYTES = 16384              # two files of this size are kept
+_MAX_TASKS = 8
+_LEAVE_MS = 2000
 _EPOCH_2000 = 946684800         # esp32 counts from 2000, the other ports from 1970
-
-
-class Clock:
-    """Monotonic milliseconds that never wrap: ``ticks_ms`` does, after 12 days or 6 minutes short of 300 hours."""
-
-    def __init__(self):
-        self._ticks = time.ticks_ms()
-        self._ms = 0
-
-    def now_ms(self) -> int:
-        ticks = time.ticks_ms()
-        self._ms += time.ticks_diff(ticks, self._ticks)
-        self._ticks = ticks
-        return self._ms
-
-
-def epoch_s():
-    """Return seconds since 1970, or None while nobody has set the clock."""
-    now = time.time() + (_EPOCH_2000 if time.gmtime(0)[0] == 2000 else 0)
-    return now if now > 1700000000 else None
 
 
 class Device:
     """One agent on this board's console.
 
-    path      the image
-    folder    where tools.py lies, and where the log goes
-    operator  True: every line is a record (a program is at the other end)
-    Raises ``ImageError``, ``ImageMismatch``.
+    image      ``image.Image``, its abilities compared with this board's
+    maker      {name: function} of tools.py
+    folder     where the log goes
+    operator   True: every line is a record (a program is at the other end)
+    drop       function that gives back the memory of modules that are used once in a while (loader.drop)
     """
 
-    def __init__(self, path: str, folder: str, operator: bool = False):
-        self.file = open(path, "rb")
-        size = self.file.seek(0, 2)
-        image = Image(self._read, size)
-        image.require(ABILITIES, "this board")
-        self.clock = Clock()
-        now = self.clock.now_ms()
-        maker = load_maker(image, folder)
-        self.handlers = Handlers(HANDLERS, maker, SimulatedPins(image.section(PINS) or [], self.clock.now_ms))
-        self.agent = Agent(image, now, MAX_TASKS)
+    def __init__(self, image, maker: dict, folder: str, operator: bool, drop):
+        self._ticks = time.ticks_ms()
+        self._now = 0
+        self._drop = drop
+        builtin, pins, self.log, self.console = {}, None, None, None
+        if "pins" in image.requires:
+            from clawlite.core.builtin import HANDLERS as builtin
+            from clawlite.core.pins import SimulatedPins
+            pins = SimulatedPins(image.section(PINS) or [], self.now_ms)
+        self.handlers = Handlers(builtin, maker, pins)
+        self.agent = Agent(image, 0, _MAX_TASKS)
         self.session = Session(self.agent, loads)
         epoch = epoch_s()
         if epoch is not None:
-            self.session.set_clock(epoch, now)
-        self.console = None
+            self.session.set_clock(epoch, 0)
+        if "log" in image.requires:
+            from logfile import Log
+            self.log = Log(folder, dumps)
         if not operator:
             from clawlite.core.console import Console
             self.console = Console(self.agent)
         self.framer = Framer(MAX_LINE, operator)
-        self.log = Log(folder)
         self.input = getattr(sys.stdin, "buffer", sys.stdin)
         self.output = getattr(sys.stdout, "buffer", sys.stdout)
         self.poll = select.poll()
@@ -87,14 +63,17 @@ class Device:
         self._prompt = b""              # what stands on the console's last line
         self._return = False            # the last byte was a carriage return
 
-    def _read(self, offset: int, length: int) -> bytes:
-        self.file.seek(offset)
-        return self.file.read(length)
+    def now_ms(self) -> int:
+        """Return monotonic milliseconds that never wrap: ``ticks_ms`` does, on a board after 12 days."""
+        ticks = time.ticks_ms()
+        self._now += time.ticks_diff(ticks, self._ticks)
+        self._ticks = ticks
+        return self._now
 
     def run(self) -> int:
         """Serve until the end; return the exit code.  Every handler under way is closed, however it ends."""
         try:
-            self.agent.start(self.clock.now_ms())
+            self.agent.start(self.now_ms())
             if self.console:
                 self.console.greet()
             self.settle()
@@ -102,66 +81,62 @@ class Device:
                 try:
                     self.step()
                 except KeyboardInterrupt:
-                    if not self.console or not self.console.interrupt(self.clock.now_ms()):
+                    if not self.console or not self.console.interrupt(self.now_ms()):
                         return 130
         finally:
             self.handlers.close()
-            self.file.close()
         return self.code
 
     def step(self):
-        deadlines = [at for at in (self.agent.deadline(), self.session.deadline(), self.handlers.deadline()) if at is not None]
         wait = -1
-        if deadlines:
-            wait = min(deadlines) - self.clock.now_ms()
-            wait = 0 if wait < 0 else wait
+        for at in (self.agent.deadline(), self.session.deadline(), self.handlers.deadline()):
+            if at is not None and (wait < 0 or at - self._now < wait):
+                wait = at - self._now if at > self._now else 0
         if self.at_end:
             if wait > 0:
                 time.sleep_ms(wait)
         elif self.poll.poll(wait):
             self.take(self.input.read(1))
-        now = self.clock.now_ms()
+        now = self.now_ms()
         self.agent.tick(now)
         self.session.tick(now)
         self.settle()
 
     def take(self, data: bytes):
         """Hand in what has come; an empty read is the end of input."""
-        if data == b"\r" and self.console:      # the Enter key of most terminals; a line feed after it adds nothing
-            self._return = True
-            self.framer.feed(b"\n")
-        elif data == b"\n" and self._return:
-            self._return = False
-        elif data:
-            self._return = False
-            self.framer.feed(data)
-        else:
+        if not data:
             self.at_end = True
             self.framer.finish()
+        elif self.console and data == b"\r":    # the Enter key of most terminals; a line feed after it adds nothing
+            self.framer.feed(b"\n")
+        elif data != b"\n" or not self._return:
+            self.framer.feed(data)
+        self._return = data == b"\r"
         event = self.framer.next_event()
         while event:
             self.event(event[0], event[1])
             self.settle()
+            self._drop()
             event = self.framer.next_event()
         if self.at_end and self.console:
-            self.console.close(self.clock.now_ms())
+            self.console.close(self.now_ms())
         elif self.at_end and self.agent.is_ready:
-            self.agent.stop(LEAVE_MS, self.stopped, self.clock.now_ms())
+            self.agent.stop(_LEAVE_MS, self.stopped, self.now_ms())
         elif self.at_end:
             self.code = 0
 
     def event(self, kind: int, data: bytes):
-        now = self.clock.now_ms()
+        now = self.now_ms()
         if kind == TOO_LONG:
             (self.console or self.session).too_long(int(str(data, "utf-8")), MAX_LINE)
         elif kind == TEXT:
             from clawlite.core.text import decode_utf8
+            self._prompt = b""          # the person's Enter has ended the prompt's line
             try:
                 text = decode_utf8(data)
             except ValueError:
                 self.console.not_text()
                 return
-            self._prompt = b""          # the person's Enter has ended the prompt's line
             self.console.line(text, now)
         else:
             self.session.record(data, now)
@@ -176,104 +151,50 @@ class Device:
             while effect:
                 self.carry_out(effect)
                 effect = self.agent.next_effect()
-            ended = self.handlers.poll(self.clock.now_ms())
+            ended = self.handlers.poll(self.now_ms())
             for task, outcome in ended:
-                self.agent.done(task, outcome, self.clock.now_ms())
+                self.agent.done(task, outcome, self.now_ms())
             if not ended and not self.agent.effects:
                 return
 
     def carry_out(self, effect: tuple):
         kind = effect[0]
-        if kind == E.SEND:
-            prompt = self._prompt
-            self.write((b"\n" if prompt else b"") + self.framer.send(dumps(effect[1]).encode()))
-            if prompt:
-                self.prompt(prompt)
-        elif kind == E.LOG:
-            epoch = epoch_s()
-            effect[1]["time"] = "unset" if epoch is None else iso8601(epoch)
-            self.log.write(effect[1])
-        elif kind == E.SAY:
-            self.write((effect[1] + "\n").encode())
-        elif kind == E.PROMPT:
-            self.prompt(effect[1].encode())
-        elif kind == E.RUN:
-            outcome = self.handlers.start(effect[1], effect[2], effect[3], effect[4], self.clock.now_ms())
+        if kind == E.RUN:
+            outcome = self.handlers.start(effect[1], effect[2], effect[3], effect[4], self.now_ms())
             if outcome is not None:
-                self.agent.done(effect[1], outcome, self.clock.now_ms())
+                self.agent.done(effect[1], outcome, self.now_ms())
+        elif kind == E.SEND:
+            prompt = self._prompt
+            self.write((b"\n" if prompt else b"") + self.framer.send(dumps(effect[1]).encode()), prompt)
+        elif kind == E.LOG:
+            if self.log:
+                self.keep(effect[1])
+        elif kind == E.SAY:
+            self.write((effect[1] + "\n").encode(), b"")
+        elif kind == E.PROMPT:
+            self.write(b"", effect[1].encode())
         elif kind == E.CANCEL:
             self.handlers.cancel(effect[1])
         elif kind == E.RESOLVE:         # the file systems of boards have no links
-            self.agent.done(effect[1], (True, effect[2]), self.clock.now_ms())
+            self.agent.done(effect[1], (True, effect[2]), self.now_ms())
         elif kind == E.EXIT:
             self.code = effect[1]
 
-    def prompt(self, text: bytes):
-        self.write(text)
-        self._prompt = text
+    def keep(self, event: dict):
+        from clawlite.core.clock import iso8601
+        epoch = epoch_s()
+        event["time"] = "unset" if epoch is None else iso8601(epoch)
+        self.log.write(event)
 
-    def write(self, data: bytes):
-        self._prompt = b""
-        self.output.write(data)
+    def write(self, data: bytes, prompt: bytes):
+        """Write *data*, then the prompt, which stands there until something else is written."""
+        self.output.write(data + prompt)
+        self._prompt = prompt
         if hasattr(self.output, "flush"):
             self.output.flush()
 
 
-class Log:
-    """The agent's log: JSON lines in ``log.jsonl``, at most two files of 16 KiB; a full or read-only flash ends it."""
-
-    def __init__(self, folder: str):
-        self._path = folder + "/log.jsonl"
-        try:
-            self._size = os.stat(self._path)[6]
-        except OSError:
-            self._size = 0
-
-    def write(self, event: dict):
-        if self._path is None:
-            return
-        line = dumps(event) + "\n"
-        try:
-            if self._size + len(line) > _LOG_BYTES:
-                os.rename(self._path, self._path + ".1")
-                self._size = 0
-            with open(self._path, "a") as file:
-                file.write(line)
-            self._size += len(line)
-        except OSError as e:
-            self._path = None
-            sys.stderr.write("clawlite: no log: %s\n" % e)
-
-
-def load_maker(image, folder: str) -> dict:
-    """Return {name: function} of ``tools.py`` in *folder*, when *image* was built with that very file."""
-    for name, digest in image.companions:
-        if name == "tools.py":
-            path = folder + "/" + name
-            check_file(path, digest)
-            space = {"__name__": "tools"}
-            try:
-                # not imported: a folder "tools" beside it would win, and no module of ours may be replaced
-                with open(path) as file:
-                    exec(file.read(), space)
-            except Exception as e:
-                raise ImageMismatch("tools.py cannot be loaded: %s: %s" % (type(e).__name__, e), "mend it and flash again")
-            gc.collect()
-            return space
-    return {}
-
-
-def check_file(path: str, digest: bytes):
-    """Raise ``ImageMismatch`` unless the file at *path* has this SHA-256."""
-    import hashlib
-    sha = hashlib.sha256()
-    try:
-        with open(path, "rb") as file:
-            data = file.read(512)
-            while data:
-                sha.update(data)
-                data = file.read(512)
-    except OSError:
-        raise ImageMismatch("%s is missing" % path, "the image needs its tools.py beside it")
-    if sha.digest() != digest:
-        raise ImageMismatch("%s is not the file that the image was built with" % path, "flash both again")
+def epoch_s():
+    """Return seconds since 1970, or None while nobody has set the clock."""
+    now = time.time() + (_EPOCH_2000 if time.gmtime(0)[0] == 2000 else 0)
+    return now if now > 1700000000 else None

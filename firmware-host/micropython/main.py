@@ -1,6 +1,6 @@
 """What a MicroPython board starts: the image beside this file, on the console.
 
-On the unix port: ``micropython main.py IMAGE [--stdio]``; the state lies in ``$CLAWLITE_STATE``, by default beside the image.
+On the unix port: ``micropython main.py IMAGE [--stdio]``.
 """
 import sys
 
@@ -8,13 +8,15 @@ import sys
 def main(args: list) -> int:
     """Return the exit code: 0 done, 2 bad image, 130 interrupted."""
     from clawlite.core.errors import ClawError
-    from device import Device
-    operator = "--stdio" in args
     names = [arg for arg in args if arg != "--stdio"]
     path = names[0] if names else "claw.cbor"
     folder = path.rpartition("/")[0] or "."
     try:
-        device = Device(path, folder, operator)
+        from loader import drop, load
+        image, maker = load(path, folder)
+        drop()
+        from device import Device
+        device = Device(image, maker, folder, "--stdio" in args, drop)
     except OSError as e:
         sys.stderr.write("clawlite: %s cannot be read: %s\n" % (path, e))
         return 2

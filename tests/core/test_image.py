@@ -5,7 +5,8 @@ from binascii import crc32
 import transcripts
 from clawlite.core import cbor, seal
 from clawlite.core.errors import ImageError, ImageMismatch
-from clawlite.core.image import FORMAT, MAX_HEAD, Image
+from clawlite.core.header import FORMAT, MAX_HEAD
+from clawlite.core.image import Image
 
 
 def data_of(name):

@@ -2,10 +2,10 @@
 from clawlite.core import lifecycle, rpc
 from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError, InternalError, InvalidParams, InvalidRequest, SandboxDenied, VersionError
+from clawlite.core.handshake import negotiate, parse_version
 from clawlite.core.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
 from clawlite.core.render import call_text, canonical, quote
 from clawlite.core.session import is_uuid
-from clawlite.core.version import negotiate, parse
 
 
 def raised(kind, function, *args):
@@ -34,7 +34,7 @@ def test_what_is_no_version_is_refused():
     for asked in (None, "", "banana", "0.3", "0.3.0.0", "01.0.0", "0.03.0", "0.3.0-", "0.3.0-a..b", "0.3.0-ü", 3, ["0.3.0"], "v0.3.0",
                   "0.3.x", "1234567890.0.0", "0.3.0-" + "a" * 60, " 0.3.0"):
         assert raised(InvalidParams, negotiate, asked), asked
-    assert parse("0.3.0-" + "a" * 58)[3] == "a" * 58
+    assert parse_version("0.3.0-" + "a" * 58)[3] == "a" * 58
 
 
 def test_time_stamps_are_iso_8601():

@@ -6,7 +6,7 @@ import cbor2
 import pytest
 from cddl_verifier import validate
 
-from clawlite.core import image as layout
+from clawlite.core import header, image as layout
 from clawlite.host import compiler, manifest
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -66,4 +66,4 @@ def test_images_are_deterministic():
     folder = ROOT / "golden" / "gates"
     assert compiler.build(manifest.load(folder)).data == compiler.build(manifest.load(str(folder))).data
     data = (folder / "claw.cbor").read_bytes()
-    assert layout.MAGIC + cbor2.dumps(cbor2.loads(data[3:]), canonical=True) == data
+    assert header.MAGIC + cbor2.dumps(cbor2.loads(data[3:]), canonical=True) == data

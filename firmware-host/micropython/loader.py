@@ -1,0 +1,74 @@
+"""Open the image on this board, and the maker's tools.py beside it: once, before anything else needs the memory.
+
+Compiling tools.py takes more memory than running it, so it comes while the heap is empty; ``drop`` gives back what only
+the loading needed.
+"""
+import gc
+import sys
+
+from clawlite.core.errors import ImageMismatch
+from clawlite.core.image import Image
+
+ABILITIES = ("log", "pins", "reflex", "replay", "tools", "tools.py")
+# Modules that work once in a while, or once: nothing holds on to them, and they are loaded again when they are needed.
+OCCASIONAL = ("clawlite.core.header", "clawlite.core.handshake", "clawlite.core.uri", "clawlite.core.outlook", "loader")
+
+
+def drop():
+    """Forget the occasional modules that are loaded; their memory is free at the next collection."""
+    found = [name for name in OCCASIONAL if name in sys.modules]
+    for name in found:
+        del sys.modules[name]
+    if found:
+        gc.collect()
+
+
+def load(path: str, folder: str) -> tuple:
+    """Return (image, {function name: function}).
+
+    path    the image
+    folder  where tools.py lies
+    Raises ``OSError`` when the image cannot be read, ``ImageError``, ``ImageMismatch``.
+    """
+    file = open(path, "rb")
+    size = file.seek(0, 2)
+
+    def read(offset: int, length: int) -> bytes:
+        file.seek(offset)
+        return file.read(length)
+    image = Image(read, size)
+    image.require(ABILITIES, "this board")
+    functions = {}
+    for name, digest in image.companions:
+        if name == "tools.py":
+            functions = _functions(folder + "/" + name, digest)
+    gc.collect()
+    return image, functions
+
+
+def _functions(path: str, digest: bytes) -> dict:
+    _check(path, digest)
+    space = {"__name__": "tools"}
+    try:
+        # not imported: a folder "tools" beside it would win, and no module of ours may be replaced
+        with open(path) as file:
+            exec(file.read(), space)
+    except Exception as e:
+        raise ImageMismatch("tools.py cannot be loaded: %s: %s" % (type(e).__name__, e), "mend it and flash again")
+    return space
+
+
+def _check(path: str, digest: bytes):
+    """Raise ``ImageMismatch`` unless the file at *path* has this SHA-256."""
+    import hashlib
+    sha = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            data = file.read(512)
+            while data:
+                sha.update(data)
+                data = file.read(512)
+    except OSError:
+        raise ImageMismatch("%s is missing" % path, "the image needs its tools.py beside it")
+    if sha.digest() != digest:
+        raise ImageMismatch("%s is not the file that the image was built with" % path, "flash both again")
