@@ -12,8 +12,6 @@ import time
 gc.collect()
 START = gc.mem_alloc()
 
-from device import Device                   # noqa: E402: what comes before is not the agent's
-
 
 class Sink:
     """Takes what the shell writes; keeps the last."""
@@ -45,18 +43,22 @@ def calls(device, lines: list, one_by_one: bool):
 def turns(device):
     """Return a function that does one turn."""
     def turn():
-        device.console.line("go", device.clock.now_ms())
+        device.console.line("go", device.now_ms())
         device.settle()
-        if device.output.last != b"> " or not device.console.clean:
+        if device.console.is_busy or not device.console.clean or device.console.failed:
             raise ValueError(device.output.last)
     return turn
 
 
 def main(what: str, image: str, count: str) -> None:
     folder = image.rpartition("/")[0]
-    device = Device(image, folder, what != "turns")
+    from loader import drop, load           # the order of firmware-host/micropython/main.py
+    opened, maker = load(image, folder)
+    drop()
+    from device import Device
+    device = Device(opened, maker, folder, what != "turns", drop)
     device.output = Sink()
-    device.agent.start(device.clock.now_ms())
+    device.agent.start(device.now_ms())
     if device.console:
         device.console.greet()
     device.settle()

@@ -8,6 +8,7 @@ import types
 
 from clawlite.core.errors import ClawError
 from clawlite.core import image as layout
+from clawlite.core.header import MAGIC
 from clawlite.host import bench_agent
 from clawlite.host.bench import spawn
 
@@ -28,7 +29,7 @@ def build(bench):
             data = compiler.build(manifest.load(folder)).data
             samples[at].append((time.perf_counter_ns() - begin) / 1e6)
             sizes[at] = len(data)
-            if data[:3] != layout.MAGIC:
+            if data[:3] != MAGIC:
                 raise ClawError(f"the build of {folder} gave no image")
     for case, found, size in zip(("20 tools, 30 rules", "greenhouse template"), samples, sizes):
         yield bench.row("build", case, "ms", found[1:], note=f"image of {size} bytes")
