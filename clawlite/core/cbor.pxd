@@ -19,11 +19,3 @@ cdef class _Reader:
 
     @cython.locals(start=Py_ssize_t, _="unsigned long long", code=bytes, last=bytes, result=dict)
     cdef dict table(self, unsigned long long n, int depth)
-
-
-cdef _put_head(bytearray out, int major, object n)
-
-@cython.locals(size=Py_ssize_t)
-cdef _put(bytearray out, object obj, int depth)
-
-cdef _put_map(bytearray out, object obj, int depth)

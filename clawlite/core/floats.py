@@ -1,21 +1,10 @@
 """The shortest exact IEEE 754 form of a float: 2, 4 or 8 bytes, big endian (RFC 8949, 4.2.1 and appendix D).
 
+encoder.py writes it.  No record needs this module unless it holds a float, so cbor.py imports it at the first.
 Forms are compared as bits, not as floats: a board that has only 32-bit floats still judges a 64-bit one rightly.
 Half precision is done by hand: ``struct`` has no "e" on every board.
 """
 import struct
-
-
-def pack_float(value: float) -> bytes:
-    """Return the shortest of 2, 4 or 8 bytes that is exactly *value*, ``b""`` when it is infinite or not a number."""
-    if value - value != 0.0:
-        return b""
-    data = struct.pack(">d", value)
-    single = _narrow(int.from_bytes(data, "big"), 11, 52, 8, 23)
-    if single < 0:
-        return data
-    half = _narrow(single, 8, 23, 5, 10)
-    return single.to_bytes(4, "big") if half < 0 else half.to_bytes(2, "big")
 
 
 def unpack_float(data: bytes):
@@ -33,14 +22,14 @@ def unpack_float(data: bytes):
         return None if exponent == 31 else value
     if len(data) == 4:
         value = struct.unpack(">f", data)[0]
-        narrow = _narrow(bits, 8, 23, 5, 10)
+        shorter = narrow(bits, 8, 23, 5, 10)
     else:
         value = struct.unpack(">d", data)[0]
-        narrow = _narrow(bits, 11, 52, 8, 23)
-    return value if narrow < 0 and value - value == 0.0 else None
+        shorter = narrow(bits, 11, 52, 8, 23)
+    return value if shorter < 0 and value - value == 0.0 else None
 
 
-def _narrow(bits: int, exp_bits: int, frac_bits: int, exp_bits2: int, frac_bits2: int) -> int:
+def narrow(bits: int, exp_bits: int, frac_bits: int, exp_bits2: int, frac_bits2: int) -> int:
     """Return the finite IEEE 754 number *bits* in the narrower format 2, or -1 when it does not fit exactly."""
     sign = bits >> (exp_bits + frac_bits) << (exp_bits2 + frac_bits2)
     exponent = (bits >> frac_bits) & ((1 << exp_bits) - 1)

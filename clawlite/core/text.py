@@ -4,21 +4,15 @@ CPython's own codec is strict.  MicroPython's checks only that lead bytes are fo
 continuation bytes: it takes surrogates (ED A0 80), overlong forms (C0 80) and code points above U+10FFFF, so one
 and the same byte string would be text on a board and an error on a Pi.  Which kind we run on is tried out once.
 """
+try:
+    str(b"\xc0\x80", "utf-8")
+    _LENIENT = True
+except ValueError:
+    _LENIENT = False
 
-
-def _is_lenient() -> bool:
-    try:
-        str(b"\xc0\x80", "utf-8")
-    except ValueError:
-        return False
-    return True
-
-
-_LENIENT = _is_lenient()
-
-# lead byte -> lowest and highest second byte (RFC 3629, 4); other leads take 80..BF, which MicroPython checks
-_SECOND = ((b"\xe0", 0xA0, 0xBF), (b"\xed", 0x80, 0x9F), (b"\xf0", 0x90, 0xBF), (b"\xf4", 0x80, 0x8F))
-_NEVER = (b"\xc0", b"\xc1", b"\xf5", b"\xf6", b"\xf7")
+_NEVER = b"\xc0\xc1\xf5\xf6\xf7"
+# lead byte, lowest and highest second byte (RFC 3629, 4); other leads take 80..BF, which MicroPython checks
+_SECOND = b"\xe0\xa0\xbf" b"\xed\x80\x9f" b"\xf0\x90\xbf" b"\xf4\x80\x8f"
 
 
 def decode_utf8(buf) -> str:
@@ -29,26 +23,14 @@ def decode_utf8(buf) -> str:
     """
     text = str(buf, "utf-8")
     if _LENIENT and len(text) != len(buf):
-        _check(bytes(buf))
+        data = bytes(buf)
+        for lead in _NEVER:
+            if bytes((lead,)) in data:
+                raise ValueError("not UTF-8: byte 0x%02x" % lead)
+        for at in range(0, len(_SECOND), 3):
+            pos = data.find(_SECOND[at:at + 1])
+            while pos >= 0:
+                if not _SECOND[at + 1] <= data[pos + 1] <= _SECOND[at + 2]:
+                    raise ValueError("not UTF-8: 0x%02x 0x%02x at byte %d" % (data[pos], data[pos + 1], pos))
+                pos = data.find(_SECOND[at:at + 1], pos + 2)
     return text
-
-
-def encode_utf8(text: str) -> bytes:
-    """Return *text* as UTF-8.  Raises ValueError when it holds a surrogate."""
-    data = text.encode()
-    if _LENIENT and len(text) != len(data):
-        _check(data)
-    return data
-
-
-def _check(data: bytes) -> None:
-    """Raise ValueError when *data*, whose lead and continuation bytes fit, breaks RFC 3629."""
-    for lead in _NEVER:
-        if lead in data:
-            raise ValueError("not UTF-8: byte 0x%02x" % lead[0])
-    for lead, low, high in _SECOND:
-        pos = data.find(lead)
-        while pos >= 0:
-            if not low <= data[pos + 1] <= high:
-                raise ValueError("not UTF-8: 0x%02x 0x%02x at byte %d" % (lead[0], data[pos + 1], pos))
-            pos = data.find(lead, pos + 2)

@@ -3,7 +3,7 @@ import struct
 from binascii import crc32
 
 import transcripts
-from clawlite.core import cbor, seal
+from clawlite.core import encoder, seal
 from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.header import FORMAT, MAX_HEAD
 from clawlite.core.image import Image
@@ -120,9 +120,9 @@ def test_hmac_is_rfc_2104s():
 
 def resealed(head=None, body=b"", version=b"\x01", magic=b"\xd9\xd9\xf7\x86"):
     """Return an image with a right CRC around any head and body."""
-    head = cbor.encode(["c", [], b"\0" * 32, [], []]) if head is None else head
-    data = magic + version + cbor.encode(head) + cbor.encode(body)
-    return data + cbor.encode(struct.pack(">I", crc32(data) & 0xffffffff)) + b"\x58\x20" + b"\0" * 32 + b"\xf6"
+    head = encoder.encode(["c", [], b"\0" * 32, [], []]) if head is None else head
+    data = magic + version + encoder.encode(head) + encoder.encode(body)
+    return data + encoder.encode(struct.pack(">I", crc32(data) & 0xffffffff)) + b"\x58\x20" + b"\0" * 32 + b"\xf6"
 
 
 def test_what_is_no_image_is_said():
@@ -144,7 +144,7 @@ def test_huge_lengths_are_refused():
     for length in (b"\x5b" + b"\xff" * 8, b"\x5b\x80" + b"\0" * 7, b"\x5a\xff\xff\xff\xff", b"\x59\xff\xff"):
         assert refused(load, b"\xd9\xd9\xf7\x86\x01" + length + b"\0" * 100).startswith("image: ")
         good = resealed()
-        cut = good[:5] + cbor.encode(cbor.encode(["c", [], b"", [], []])) + length
+        cut = good[:5] + encoder.encode(encoder.encode(["c", [], b"", [], []])) + length
         assert refused(load, cut).startswith("image: ")
 
 
@@ -152,10 +152,10 @@ def test_crafted_heads_are_refused():
     digest = b"\0" * 32
     for head in (0, [], ["c"], ["c", [], digest, [], [[1]]], ["c", [], digest, [], [[1, "x"]]], ["c", [], digest, [], [[1, 5]]],
                  ["c", [], digest, [], [[1, -1], [2, 1]]], ["c", [], digest, [], 7]):
-        assert refused(load, resealed(cbor.encode(head))), head
+        assert refused(load, resealed(encoder.encode(head))), head
     assert refused(load, resealed(b"\xff"))
-    body = cbor.encode(["a"])
-    assert refused(load, resealed(cbor.encode(["c", [], digest, [], [[1, len(body)]]]), body))
+    body = encoder.encode(["a"])
+    assert refused(load, resealed(encoder.encode(["c", [], digest, [], [[1, len(body)]]]), body))
 
 
 def test_a_part_outside_its_section_is_refused():

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clawlite.core import cbor
+from clawlite.core.encoder import encode
 from clawlite.core.errors import CBORError
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -52,22 +53,21 @@ def _reference(value) -> bytes:
 def test_map_order_differs_from_cbor2_where_rfc_8949_does_from_rfc_7049():
     for value, ours, theirs in (({24: 0, -1: 0}, "a21818002000", "a22000181800"),
                                 ({24: 0, "": 0}, "a21818006000", "a26000181800")):
-        assert cbor.encode(value).hex() == ours
+        assert encode(value).hex() == ours
         assert cbor2.dumps(value, canonical=True).hex() == theirs
         with pytest.raises(CBORError):
             cbor.decode(bytes.fromhex(theirs))
     for value in ({1: 0, 24: 0, 256: 0}, {-1: 0, -25: 0, -257: 0}, {"b": 0, "aa": 0, "": 0}):
-        assert cbor.encode(value) == cbor2.dumps(value, canonical=True)
+        assert encode(value) == cbor2.dumps(value, canonical=True)
 
 
 @settings(max_examples=150, deadline=None)
 @given(VALUES)
 def test_both_write_the_same_bytes_and_read_each_other(value):
-    data = cbor.encode(value, 64)
+    data = encode(value, 64)
     assert data == _reference(value)
     assert _alike(cbor.decode(data, max_depth=64), value)
     assert _alike(cbor2.loads(data), value)
-    assert cbor.skip(data, 0, len(data)) == len(data)
 
 
 @settings(max_examples=150, deadline=None)
@@ -85,7 +85,7 @@ def test_other_forms_of_the_same_value_are_refused(value):
 @settings(max_examples=600, deadline=None)
 @given(NARROW)
 def test_floats_take_their_shortest_form(value):
-    data = cbor.encode(value)
+    data = encode(value)
     assert data == cbor2.dumps(value, canonical=True)
     assert _alike(cbor.decode(data), value)
 
@@ -97,7 +97,7 @@ def test_every_half_float():
         expected = struct.unpack(">e", raw)[0]
         if math.isfinite(expected):
             assert _alike(cbor.decode(b"\xf9" + raw), expected)
-            assert cbor.encode(expected) == b"\xf9" + raw
+            assert encode(expected) == b"\xf9" + raw
         else:
             with pytest.raises(CBORError):
                 cbor.decode(b"\xf9" + raw)

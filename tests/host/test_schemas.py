@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clawlite.core import cbor
+from clawlite.core.encoder import encode
 from clawlite.core.schema import check
 from clawlite.host.automata import compile_pattern
 from clawlite.host.schemas import compile_schema
@@ -33,7 +34,7 @@ class Pool:
 
 def violation(schema, value):
     pool = Pool()
-    program = cbor.decode(cbor.encode(compile_schema(schema, pool)))
+    program = cbor.decode(encode(compile_schema(schema, pool)))
     return check(program, value, pool.tables.__getitem__)
 
 
@@ -94,7 +95,7 @@ def test_same_answer_as_jsonschema(schema, instances):
     except SchemaError as error:
         assert "leads back to itself" in error.message
         return
-    data = cbor.encode(program)
+    data = encode(program)
     program = cbor.decode(data)
     assert cbor2.loads(data) == program
     oracle = jsonschema.Draft202012Validator(schema)
@@ -120,7 +121,7 @@ def test_programs_are_small():
     schema = {"type": "object", "required": ["url"], "additionalProperties": False, "properties": {
         "url": {"type": "string", "maxLength": 200}, "method": {"enum": ["GET", "POST"]},
         "seconds": {"type": "integer", "minimum": 1, "maximum": 60}}}
-    assert len(cbor.encode(compile_schema(schema, Pool()))) - len("urlmethodsecondsGETPOST") == 29
+    assert len(encode(compile_schema(schema, Pool()))) - len("urlmethodsecondsGETPOST") == 29
 
 
 @pytest.mark.parametrize("schema, message", [
