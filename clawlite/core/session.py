@@ -204,12 +204,7 @@ def _bug(e) -> InternalError:
 
 def is_uuid(text: str) -> bool:
     """Return whether *text* is a UUID in its text form (RFC 9562, 4): 8-4-4-4-12 hexadecimal digits."""
-    if len(text) != 36:
+    if len(text) != 36 or not text[8] == text[13] == text[18] == text[23] == "-":
         return False
-    for i, c in enumerate(text):
-        if i in (8, 13, 18, 23):
-            if c != "-":
-                return False
-        elif not ("0" <= c <= "9" or "a" <= c <= "f" or "A" <= c <= "F"):
-            return False
-    return True
+    digits = text.replace("-", "")
+    return len(digits) == 32 and not digits.strip("0123456789abcdefABCDEF")

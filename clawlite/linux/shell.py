@@ -60,6 +60,7 @@ class Shell:
         self.code = None                # the exit code, once it is known
         self._shown = None              # the prompt on the terminal's last line
         self._interrupts = 0
+        self._second, self._stamp = 0, ""
 
     # -- the loop
 
@@ -183,7 +184,7 @@ class Shell:
         if kind == E.SEND:
             self.send(effect[1])
         elif kind == E.LOG:
-            effect[1]["time"] = iso8601(int(time.time()))
+            effect[1]["time"] = self.time_stamp()
             self.log.write(effect[1])
         elif kind == E.SAY:
             self.show(effect[1])
@@ -197,6 +198,12 @@ class Shell:
             self.agent.done(effect[1], (True, resolve(effect[2], state_folder(self.agent.image.agent.name))), now_ms())
         elif kind == E.EXIT:
             self.code = effect[1]
+
+    def time_stamp(self) -> str:
+        second = int(time.time())
+        if second != self._second:
+            self._second, self._stamp = second, iso8601(second)
+        return self._stamp
 
     def run_handler(self, effect: tuple):
         _, task, tool, arguments, due_ms = effect
