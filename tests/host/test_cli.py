@@ -1,0 +1,311 @@
+"""The command line as a newcomer meets it: real processes, what they print where, and their exit codes."""
+import json
+import os
+import resource
+
+import pytest
+from agents import Agent, clawlite, eventually, linux, without_root_rights
+
+FILES = ["claw.yaml", "clawlite.toml", "policy.yaml", "reflex.toml", "tools.py", "tools/read-soil.yaml", "tools/water.yaml"]
+QUESTION = ("Approve water(seconds=3)?\n  rule ask-before-watering asks first: water does not flow back\n"
+            "  (60 s, then denied)\n")
+DRY = "The soil is dry: 21 %. I would water it for 3 seconds.\n"
+
+
+def _tree(folder) -> dict:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """Return a project that is built; who changes it takes a folder of their own."""
+    folder = tmp_path_factory.mktemp("projects")
+    assert clawlite("new", "g", cwd=folder).returncode == 0
+    assert clawlite("build", cwd=folder / "g").returncode == 0
+    return folder / "g"
+
+
+def test_the_newcomers_script(tmp_path):
+    """``clawlite new g && cd g && clawlite run`` answers "is the soil dry?", asks before it waters, and waters after y."""
+    done = clawlite("new", "g", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "Made g with %s.\nNext: cd g && clawlite run\n" % ", ".join(FILES)
+    project = tmp_path / "g"
+    assert sorted(_tree(project)) == sorted(FILES)
+    with Agent(linux("run"), tmp_path / "home", terminal=True, cwd=project) as agent:
+        assert agent.expect("> ") == "g 1.0.0 is ready. /help lists the commands.\n"
+        agent.line("is the soil dry?")
+        assert agent.expect("[y/N] ") == "is the soil dry?\n" + DRY + QUESTION
+        agent.line("y")
+        assert agent.expect("\n> ") == "y\nWatered for 3 s."
+        agent.end()
+        assert agent.wait() == 0 and agent.errors() == ""
+    assert sorted(_tree(project)) == sorted(FILES + ["claw.cbor"]), "run wrote something of its own"
+    assert sorted(_tree(tmp_path / "home")) == ["state/g/log.jsonl"]
+
+
+def test_run_on_a_pipe(project):
+    done = clawlite("run", cwd=project, stdin=b"is the soil dry?\nn\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == ("g 1.0.0 is ready. /help lists the commands.\n" + DRY + QUESTION
+                           + "Not watered. water: not approved: the person said no\n")
+
+
+def test_check(project):
+    done = clawlite("check", cwd=project)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "claw.yaml: valid CKP (5 tools, 3 rules)\n", "")
+    done = clawlite("check", "--json", cwd=project)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {"file": "claw.yaml", "tools": 5, "rules": 3, "not_built": []}
+
+
+def test_build_shows_sizes_and_the_heap(project, tmp_path):
+    output = tmp_path / "other.cbor"
+    done = clawlite("build", "-o", output, cwd=project)
+    size = output.stat().st_size
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lines[0] == "%s: %d bytes, needs: pins, reflex, tools, tools.py" % (output, size)
+    assert output.read_bytes() == (project / "claw.cbor").read_bytes()
+    found = json.loads(clawlite("build", "--json", "-o", output, cwd=project).stdout)
+    assert set(found) == {"file", "bytes", "changed", "requires", "sections", "heap_bytes", "dead", "shadowed", "warnings"}
+    assert found["changed"] is False and found["dead"] == [] and found["bytes"] == size
+    assert sum(part["bytes"] for part in found["sections"]) < size
+    assert 1000 < found["heap_bytes"] < 100000, "the heap that a device needs is no guess: %d" % found["heap_bytes"]
+
+
+def test_build_names_rules_that_never_decide(project, tmp_path):
+    folder = _copy(project, tmp_path)
+    policy = folder / "policy.yaml"
+    policy.write_text(policy.read_text() + '    - { id: "late", action: "allow", scope: "all" }\n'
+                      '    - { id: "nobody", action: "deny", scope: "tool", match: { name: "nope" } }\n')
+    done = clawlite("build", "--json", cwd=folder)
+    found = json.loads(done.stdout)
+    assert done.returncode == 0 and [rule["id"] for rule in found["shadowed"] + found["dead"]] == ["late", "nobody"]
+    line = [rule["line"] for rule in found["shadowed"]][0]
+    done = clawlite("build", cwd=folder)
+    assert "policy.yaml:%d: rule late never decides: an earlier rule always decides first\n" % line in done.stderr
+
+
+def test_inspect(project):
+    done = clawlite("inspect", "claw.cbor", cwd=project)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("g 1.0.0 - %d bytes, format 1, built by clawlite " % (project / "claw.cbor").stat().st_size)
+    assert "  water                asks first (rule ask-before-watering)\n" in done.stdout
+    found = json.loads(clawlite("inspect", "claw.cbor", "--json", cwd=project).stdout)
+    assert set(found) == {"agent", "version", "identity", "compiler", "format", "bytes", "signed", "autonomy", "level", "sandbox",
+                          "requires", "sources", "companions", "sections", "tools", "rules"}
+    assert [tool["name"] for tool in found["tools"]] == ["read-soil", "water", "adc-read", "digital-write", "board-info"]
+    assert found["signed"] is False and [rule["id"] for rule in found["rules"]][-1] == "default-deny"
+
+
+def test_the_empty_template_has_empty_lists(tmp_path):
+    assert clawlite("new", "e", "--template", "empty", cwd=tmp_path).returncode == 0
+    assert clawlite("build", cwd=tmp_path / "e").returncode == 0
+    found = json.loads(clawlite("inspect", "claw.cbor", "--json", cwd=tmp_path / "e").stdout)
+    assert (found["tools"], found["rules"], found["companions"]) == ([], [], [])
+    done = clawlite("ask", "hello", cwd=tmp_path / "e")
+    assert (done.returncode, done.stdout) == (0, "Hello! Teach me more in reflex.toml.\n")
+
+
+def test_serve_from_a_manifest(project, tmp_path):
+    with Agent(linux("serve", "--stdio"), tmp_path, cwd=project) as agent:
+        agent.initialize()
+        assert agent.is_serving()
+        agent.end()
+        assert agent.wait(3) == 0 and agent.errors() == ""
+
+
+def test_run_does_not_strip_the_signature_of_an_image(project, tmp_path):
+    folder = _copy(project, tmp_path)
+    key = tmp_path / "key"
+    key.write_text("0123456789abcdef0123")
+    assert clawlite("build", "--key-file", key, cwd=folder).returncode == 0
+    clawlite("run", cwd=folder, CLAWLITE_DEVICE_KEY_FILE=key)
+    assert json.loads(clawlite("inspect", "claw.cbor", "--json", cwd=folder).stdout)["signed"] is True
+
+
+def _copy(project, tmp_path):
+    import shutil
+    return shutil.copytree(project, tmp_path / "g", ignore=shutil.ignore_patterns(".home"))
+
+
+HELP = [("--help",), ("new", "--help"), ("check", "--help"), ("build", "--help"), ("inspect", "--help"), ("run", "--help"),
+        ("ask", "--help"), ("serve", "--help"), ("ask", "-h"), ("--version",)]
+
+
+@pytest.mark.parametrize("args", HELP, ids=" ".join)
+def test_help_is_data(args, tmp_path):
+    done = clawlite(*args, cwd=tmp_path)
+    assert done.returncode == 0 and "clawlite" in done.stdout and done.stderr == ""
+
+
+# (arguments, what stderr names): bad usage, a bad manifest or image is exit 2, one message, a next step, no traceback.
+ERRORS = [
+    ("check nowhere", ["nowhere", "does not exist"]),
+    ("check nowhere.yaml", ["nowhere.yaml", "does not exist"]),
+    ("check empty", ["empty: there is no claw.yaml", "clawlite new"]),
+    ("check claw.cbor", ["claw.cbor"]),
+    ("check noise.bin", ["noise.bin"]),
+    ("check g", ["g", "does not exist"]),
+    ("check --nope", ["No such option", "--nope"]),
+    ("check a b", ["unexpected extra argument"]),
+    ("build nowhere", ["nowhere", "does not exist"]),
+    ("build -o noise.bin", ["noise.bin exists and is no image", "-o"]),
+    ("build -o claw.yaml", ["claw.yaml exists and is no image", "-o"]),
+    ("build -o empty", ["empty", "-o"]),
+    ("build -o missing/x.cbor", ["missing/x.cbor", "No such file", "-o"]),
+    ("build --key-file missing", ["missing", "No such file"]),
+    ("build --key-file short.key", ["short.key", "16 bytes or more"]),
+    ("inspect", ["Missing argument"]),
+    ("inspect missing.cbor", ["missing.cbor", "No such file", "clawlite build"]),
+    ("inspect claw.yaml", ["claw.yaml", "d9 d9 f7", "clawlite build"]),
+    ("inspect empty", ["empty", "directory"]),
+    ("new empty --template greenhous", ["greenhous", "did you mean", "greenhouse"]),
+    ("new tools", ["tools exists and is not empty"]),
+    ("new claw.yaml", ["claw"]),
+    ("new _under", ["_under", "letters, digits and hyphens"]),
+    ("new noise.bin/g", ["noise.bin/g"]),
+    ("new", ["Missing argument"]),
+    ("run nowhere", ["nowhere", "does not exist"]),
+    ("run missing.cbor", ["missing.cbor", "No such file", "clawlite build"]),
+    ("run noise.cbor", ["noise.cbor", "d9 d9 f7"]),
+    ("run a b", ["expected one manifest or image"]),
+    ("run --port X", ["unknown option --port", "usage: clawlite run"]),
+    ("ask", ["expected a text", "usage: clawlite ask"]),
+    ("ask hi --aprove", ["unknown option --aprove", "usage: clawlite ask"]),
+    ("serve", ["expected --stdio"]),
+    ("serve missing.cbor --stdio", ["missing.cbor", "No such file"]),
+    ("flash", ["No such command", "flash"]),
+    ("buid", ["No such command", "buid"]),
+]
+
+
+@pytest.fixture(scope="module")
+def folder_of_errors(project, tmp_path_factory):
+    folder = _copy(project, tmp_path_factory.mktemp("errors"))
+    (folder / "empty").mkdir()
+    (folder / "noise.bin").write_bytes(bytes(range(256)))
+    (folder / "noise.cbor").write_bytes(bytes(range(256)))
+    (folder / "short.key").write_text("short")
+    return folder
+
+
+@pytest.mark.parametrize("args, said", ERRORS, ids=[args for args, _ in ERRORS])
+def test_errors_are_told_on_stderr_with_exit_2(folder_of_errors, args, said):
+    before = _tree(folder_of_errors)
+    done = clawlite(*args.split(), cwd=folder_of_errors)
+    assert done.returncode == 2, done
+    assert done.stdout == "" and "Traceback" not in done.stderr
+    assert [word for word in said if word.lower() not in done.stderr.lower()] == [], done.stderr
+    assert len(done.stderr.splitlines()) <= 4, done.stderr
+    assert _tree(folder_of_errors) == before
+
+
+@pytest.mark.parametrize("args", ["check nowhere", "build nowhere", "build -o noise.bin", "inspect missing.cbor", "inspect noise.cbor"])
+def test_an_error_with_json_is_one_document(folder_of_errors, args):
+    done = clawlite(*args.split(), "--json", cwd=folder_of_errors)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    error = json.loads(done.stdout)["error"]
+    assert error["code"] in (-32060, -32603) and error["message"]
+
+
+MISTAKES = [
+    ("claw.yaml", 'autonomy: "autonomous"', 'autonomy: "autonomus"', ["claw.yaml:14", 'did you mean "autonomous"?']),
+    ("claw.yaml", "  identity:\n", "  identiti:\n", ["claw.yaml:", "identiti", 'did you mean "identity"?']),
+    ("claw.yaml", "kind: Claw\n", "kind: Claw\nkind: Claw\n", ["claw.yaml:4", "kind"]),
+    ("claw.yaml", "kind: Claw\n", "kind: Claw\nx: \xff\n", ["claw.yaml", "UTF-8"]),
+    ("claw.yaml", "spec:\n", "spec: {" + "a: {" * 2000 + "\n", ["claw.yaml"]),
+    ("policy.yaml", 'action: "deny"', 'action: "denie"', ["policy.yaml:21", 'expected "allow", "audit-only", "deny" or']),
+    ("clawlite.toml", "[console]", "[consol]", ["clawlite.toml", 'did you mean "console"?']),
+    ("reflex.toml", 'call = "read-soil"', 'call = "read-sol"', ["reflex.toml", 'did you mean "read-soil"?']),
+    ("tools.py", "def water(", "def water(:", ["tools.py:", "not Python"]),
+    ("tools.py", "def read_soil", "def red_soil", ["tools/read-soil.yaml:7", 'did you mean "red-soil"?']),
+    ("claw.yaml", '"./policy.yaml"', '"./polcy.yaml"', ["polcy.yaml", "claw.yaml"]),
+    ("claw.yaml", "adc-read@1.0.0", "adc-raed@1.0.0", ["adc-raed", "adc-read"]),
+]
+
+
+@pytest.mark.parametrize("file, old, new, said", MISTAKES, ids=["%s-%.12s" % (m[0], m[2].strip()) for m in MISTAKES])
+def test_mistakes_are_told_with_file_line_and_a_way_out(project, tmp_path, file, old, new, said):
+    folder = _copy(project, tmp_path)
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_bytes(text.replace(old, new, 1).encode("latin-1" if "\xff" in new else "utf-8"))
+    done = clawlite("run", cwd=folder)
+    assert done.returncode == 2 and done.stdout == "" and "Traceback" not in done.stderr
+    assert [word for word in said if word not in done.stderr] == [], done.stderr
+    assert done.stderr.splitlines()[-1].endswith(("1 problem.", " problems.")) and len(done.stderr.splitlines()) <= 8
+
+
+def test_nothing_is_written_outside_the_project_and_the_state(tmp_path):
+    home, state = tmp_path / "home", tmp_path / "elsewhere"
+    (tmp_path / "p").mkdir()
+    for words in (("new", "g"), ("check", "g"), ("build", "g"), ("inspect", "g/claw.cbor"), ("ask", "is the soil dry?", "g")):
+        with Agent(linux(*words), home, cwd=tmp_path / "p", env={"CLAWLITE_STATE": state}) as agent:
+            assert agent.wait() in (0, 5), agent.errors()
+    assert _tree(home) == {} and sorted(_tree(state)) == ["g/log.jsonl"]
+    assert sorted(_tree(tmp_path / "p")) == sorted(["g/" + name for name in FILES + ["claw.cbor"]])
+
+
+def test_by_default_state_lies_where_xdg_says(project, tmp_path):
+    with Agent(["env", "-u", "CLAWLITE_STATE", *linux("ask", "hello")], tmp_path, cwd=project) as agent:
+        assert agent.wait() == 0
+    assert sorted(_tree(tmp_path)) == [".local/state/clawlite/g/log.jsonl"]
+
+
+@pytest.mark.parametrize("words", [["new", "locked/g"], ["build", "-o", "locked/x.cbor"], ["run", "locked"]], ids=" ".join)
+def test_a_folder_that_may_not_be_written_is_one_error(project, tmp_path, words):
+    folder = _copy(project, tmp_path)
+    locked = tmp_path / "g/locked"
+    os.makedirs(locked)
+    for name in FILES:
+        (locked / name).parent.mkdir(exist_ok=True)
+        (locked / name).write_bytes((project / name).read_bytes())
+    locked.chmod(0o500)
+    with Agent(without_root_rights(linux(*words)), tmp_path / "home", cwd=folder) as agent:
+        agent.end()
+        code = agent.wait()
+        assert "Traceback" not in agent.errors() and (code, agent.text()) == (2, ""), agent.errors()
+        assert "locked" in agent.errors() and "Permission denied" in agent.errors() and len(agent.errors().splitlines()) <= 2
+    locked.chmod(0o700)
+
+
+def test_a_file_that_is_far_too_big_is_refused_unread(tmp_path):
+    with open(tmp_path / "big.cbor", "wb") as file:
+        file.write(b"\xd9\xd9\xf7\x86\x01")
+        file.truncate(4 << 30)                  # a hole: no disk is used
+    for verb in ("run", "inspect"):
+        with Agent(linux(verb, tmp_path / "big.cbor"), tmp_path / "home",
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))) as agent:
+            assert agent.wait() == 2 and "Traceback" not in agent.errors()
+            assert "big.cbor" in agent.errors() and len(agent.errors().splitlines()) == 1
+
+
+def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path, project):
+    folder = _copy(project, tmp_path)
+    (folder / "reflex.toml").unlink()
+    os.mkfifo(folder / "reflex.toml")
+    done = clawlite("check", cwd=folder)
+    assert done.returncode == 2 and "reflex.toml" in done.stderr and len(done.stderr.splitlines()) == 2
+
+
+@pytest.mark.parametrize("words", [["run"], ["ask", "hello"], ["inspect"]], ids=" ".join)
+def test_ctrl_c_before_there_is_an_agent_is_130_without_a_traceback(tmp_path, words):
+    """An image on a named pipe holds the start up for as long as the test needs."""
+    os.mkfifo(tmp_path / "slow.cbor")
+    with Agent(linux(*words, tmp_path / "slow.cbor"), tmp_path / "home", terminal=True) as agent:
+        writer = []
+
+        def waits():
+            """It reads from the pipe."""
+            try:
+                writer.append(os.open(tmp_path / "slow.cbor", os.O_WRONLY | os.O_NONBLOCK))
+            except OSError:
+                assert agent.process.poll() is None, agent.errors()
+            return writer
+        eventually(waits)
+        agent.send(b"\x03")
+        code = agent.wait()
+        os.close(writer[0])
+        assert code == 130 and "Traceback" not in agent.errors() + agent.text()
