@@ -101,8 +101,8 @@ class _Reader:
         if major == 7:
             if n < 25:
                 return None if n == 22 else n == 21
-            from clawlite.core.floats import unpack_float
-            value = unpack_float(self.raw[start + 1:pos])
+            from clawlite.core import floats
+            value = floats.unpack_float(self.raw[start + 1:pos])
             if value is None:
                 raise _fault(start, "a finite float in its shortest form, found another")
             return value

@@ -1,48 +1,12 @@
-"""JSON values: when two are equal, and how one reads in a message, the same bytes on every runtime.
+"""JSON values as they read in a message, the same bytes on every runtime.
 
-Rules: 1. 1 equals 1.0 and never true; objects have no order.  2. A message shows at most 40 characters of a value and
-nothing that could steer a terminal.  3. ``str`` and ``repr`` of floats and dicts differ between runtimes: not used.
+Rules: 1. A message shows at most 40 characters of a value and nothing that could steer a terminal.  2. ``str`` and
+``repr`` of floats and dicts differ between runtimes: not used.
 """
 from clawlite.core.dialect import const
 
-MAX_DEPTH = 32          # nesting of a value, as in the JSON decoders
 _SHOWN = const(40)
 _LISTED = const(100)
-
-
-class Undecided(Exception):
-    """A value that no check can settle; the argument is the sentence, and the answer is no."""
-
-
-def is_whole(value: float) -> bool:
-    """Return whether a float is an integer; infinity and nan are not."""
-    return value - value == 0 and int(value) == value
-
-
-def key(value, depth: int):
-    """Return what equal JSON values have in common and others have not, fit for a set.
-
-    depth   int >= 0, how deep *value* lies already; raises Undecided past MAX_DEPTH
-    """
-    kind = type(value)
-    if kind is bool:
-        return (value,)
-    if kind is float and is_whole(value):
-        return int(value)
-    if kind is not list and kind is not dict:
-        return value
-    if depth >= MAX_DEPTH:
-        raise Undecided("expected at most %d levels of nesting, got more" % MAX_DEPTH)
-    if kind is list:
-        parts = ["["]
-        for item in value:
-            parts.append(key(item, depth + 1))
-    else:
-        parts = ["{"]
-        for name in sorted(value):
-            parts.append(name)
-            parts.append(key(value[name], depth + 1))
-    return tuple(parts)
 
 
 def show(value) -> str:

@@ -7,7 +7,7 @@ A *node* says what one value may be:
     -n                     the node at index n of the table below
     [mask, op, arg, ...]   a mask, then checks in the compiler's order, each for values of the kind that it is about
 
-    0 OBJECT       see _object              12 MAX_LENGTH  code points
+    0 OBJECT       see members             12 MAX_LENGTH  code points
     1 REQUIRED     [name, ...]              13 MINIMUM     number
     2 KEYS         node of every name       14 MAXIMUM     number
     3 MIN_MEMBERS  count                    15 ABOVE       number
@@ -24,15 +24,15 @@ A *program* is a node, or a table [None, node, node, ...] whose index 1 is where
 
 Rules: 1. Programs come from the image and are trusted; values come from a model or a peer and are not.  2. The first
 violation is the same on every runtime: no order of a dict shows.  3. A check that would go too deep or take too long
-is a violation.  4. Inside, a violation is a list: the sentence, then the path from the leaf upwards.
+is a violation.  4. Inside, a violation is a list: an operation (or a word), its argument, what was found, then the path
+from the leaf upwards; ``violation.py`` makes a sentence of it.  5. Few schemas need ``schemarare.py``, few values
+``violation.py``: both are imported when they are needed and held by nobody, so that a device can drop them again.
 Source  JSON Schema 2020-12; CKP 0.2.0, 5.4: arguments are checked before a tool runs.
 """
 from clawlite.core.dialect import const
-from clawlite.core.jsonvalue import MAX_DEPTH, Undecided, is_whole, key, path, show
-from clawlite.core.schemaleaf import counted, matches, no_such_member, number, one_of, size, string, wrong_kind
 
+MAX_DEPTH = 32          # nesting of a value, as in the JSON decoders
 MAX_STEPS = 50000       # nodes with checks that one value may visit: `anyOf` within recursion is exponential
-MAX_NESTED = 128        # combined schemas (op 19 .. 23) under way at once: they nest without going into the value
 
 _STRING = const(1)
 _INTEGER = const(4)
@@ -41,16 +41,7 @@ _OBJECT = const(16)
 _ARRAY = const(32)
 _ANYTHING = const(127)
 _KINDS = {str: 1, bool: 2, int: 4, float: 8, dict: 16, list: 32, type(None): 64}
-
-
-class _Run:
-    """What one check carries along: the table of shared nodes, the automata, what it has spent."""
-
-    def __init__(self, table, automata):
-        self.table = table
-        self.automata = automata
-        self.steps = 0
-        self.nested = 0
+_ABOUT = b"\x10\x10\x10\x10\x10\x20\x20\x20\x20\x20\x01\x01\x01\x0c\x0c\x0c\x0c\x0c\x7f\x7f\x7f\x7f\x7f\x7f"   # op -> kinds
 
 
 def check(program, value, automata, root: str = "arguments"):
@@ -68,182 +59,125 @@ def check(program, value, automata, root: str = "arguments"):
         table = program
         program = program[1]
     try:
-        problem = _node(program, value, _Run(table, automata), 0)
-    except Undecided as stop:
-        problem = [stop.args[0]]
-    except RuntimeError:        # no stack left: a Pico has room for some ten levels
-        problem = ["expected a value that nests no deeper than this device can follow"]
-    return None if problem is None else "at %s: %s" % (path(root, problem[1:]), problem[0])
+        problem = _Run(table, automata).node(program, value, 0)
+        if problem is None:
+            return None
+    except RuntimeError as stop:        # of ours: a word and a number; of the runtime: no stack left
+        problem = list(stop.args)
+    from clawlite.core import violation
+    return violation.describe(root, problem)
 
 
-def _node(node, value, run, depth):
-    kind = _KINDS.get(type(value), 0)
-    if kind == _FRACTION and is_whole(value):
-        kind = _INTEGER
-    while type(node) is int:
-        if node >= 0:
-            return None if node & kind else wrong_kind(node, value)
-        node = run.table[-node]
-    if not node[0] & kind:
-        return wrong_kind(node[0], value)
-    run.steps += 1
-    if run.steps > MAX_STEPS:
-        raise Undecided("expected a value that is checked in %d steps, got more" % MAX_STEPS)
-    if depth >= MAX_DEPTH and kind & (_OBJECT | _ARRAY):
-        raise Undecided("expected at most %d levels of nesting, got more" % MAX_DEPTH)
-    for at in range(1, len(node), 2):
-        op = node[at]
-        arg = node[at + 1]
-        problem = None
-        if op > 17:
-            problem = _any_kind(op, arg, value, kind, run, depth)
-        elif op < 5:
-            if kind == _OBJECT:
-                problem = _object(arg, value, run, depth) if op == 0 else _members(op, arg, value, run, depth)
-        elif op < 10:
-            if kind == _ARRAY:
-                problem = _array(op, arg, value, run, depth)
-        elif op < 13:
-            if kind == _STRING:
-                problem = string(op, arg, value, run.automata)
-        elif kind & (_INTEGER | _FRACTION):
-            problem = number(op, arg, value)
-        if problem is not None:
-            return problem
-    return None
+class _Run:
+    """One check under way: what it was given, what it has spent, and what it had to import.
 
-
-def _object(arg, value, run, depth):
-    """Check the members of an object.
-
-    arg  [r, others, patterns, name, node, name, node, ...]: the first r names are required; *others* is the node of
-         members that neither a name nor a pattern covers; patterns are 0 or [automaton, node, automaton, node, ...]
+    Raises RuntimeError(word, limit), which ends the check, for what no node can settle.
     """
-    found = 0
-    required = 3 + 2 * arg[0]
-    at = 3
-    while at < len(arg):
-        name = arg[at]
-        if name in value:
-            found += 1
-            problem = _node(arg[at + 1], value[name], run, depth + 1)
+
+    def __init__(self, table, automata):
+        self.table = table
+        self.automata = automata
+        self.steps = 0
+        self.nested = 0
+        self.rare = None                # functions, as soon as a node has asked for them
+        self.search = None
+
+    def node(self, node, value, depth: int):
+        """Return the violation of *node* by *value*, which lies *depth* levels deep, or None."""
+        kind = _KINDS.get(type(value), 0)
+        if kind == _FRACTION and value - value == 0 and int(value) == value:    # infinity and nan are none
+            kind = _INTEGER
+        while type(node) is int:
+            if node >= 0:
+                return None if node & kind else ["kind", node, value]
+            node = self.table[-node]
+        if not node[0] & kind:
+            return ["kind", node[0], value]
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise RuntimeError("steps", MAX_STEPS)
+        if depth >= MAX_DEPTH and kind & (_OBJECT | _ARRAY):
+            raise RuntimeError("depth", MAX_DEPTH)
+        for at in range(1, len(node), 2):
+            op = node[at]
+            arg = node[at + 1]
+            if not _ABOUT[op] & kind:
+                continue
+            if 10 < op < 17 or op == 18 and kind == _STRING or op == 3 or op == 4 or op == 8 or op == 9:
+                if _holds(op, arg, value):
+                    continue
+                return [op, arg, value]
+            if op == 0:
+                problem = self.members(arg, value, depth)
+            elif op == 5:
+                problem = self.items(arg, value, depth)
+            elif op == 10:
+                problem = None if self.matches(arg[0], value) else [op, arg, value]
+            else:
+                problem = self.rest(op, arg, value, kind, depth)
             if problem is not None:
-                problem.append(name)
                 return problem
-        elif at < required:
-            return ["expected a value, got nothing", name]
-        at += 2
-    if arg[2] == 0 and (found == len(value) or arg[1] == _ANYTHING):
         return None
-    return _others(arg, value, run, depth)
 
+    def members(self, arg, value, depth: int):
+        """Check the members of an object.
 
-def _others(arg, value, run, depth):
-    for name in sorted(value):          # dicts have no order on boards: the violation whose name sorts first is told
-        matched = name in arg
-        problem = None
-        patterns = arg[2] or ()
-        for at in range(0, len(patterns), 2):
-            if matches(run.automata, patterns[at], name):
-                matched = True
-                problem = problem or _node(patterns[at + 1], value[name], run, depth + 1)
-        if not matched:
-            if arg[1] == 0:
-                return no_such_member(arg, name)
-            problem = _node(arg[1], value[name], run, depth + 1)
-        if problem is not None:
-            problem.append(name)
-            return problem
-    return None
+        arg  [r, others, patterns, name, node, name, node, ...]: the first r names are required; *others* is the node of
+             members that neither a name nor a pattern covers; patterns are 0 or [automaton, node, automaton, node, ...]
+        """
+        found = 0
+        required = 3 + 2 * arg[0]
+        at = 3
+        while at < len(arg):
+            name = arg[at]
+            if name in value:
+                found += 1
+                problem = self.node(arg[at + 1], value[name], depth + 1)
+                if problem is not None:
+                    problem.append(name)
+                    return problem
+            elif at < required:
+                return [1, arg, value, name]
+            at += 2
+        if arg[2] == 0 and (found == len(value) or arg[1] == _ANYTHING):
+            return None
+        return self.rest(0, arg, value, _OBJECT, depth)
 
-
-def _members(op, arg, value, run, depth):
-    if op == 1:
-        for name in arg:
-            if name not in value:
-                return ["expected a value, got nothing", name]
-    elif op == 2:
-        for name in sorted(value):
-            problem = _node(arg, name, run, depth + 1)
-            if problem is not None:
-                return ["in the name: " + problem[0], name]
-    else:
-        return size(op, arg, value)
-
-
-def _array(op, arg, value, run, depth):
-    if op == 5:
+    def items(self, arg, value, depth: int):
         last = len(arg) - 1
         if last == 0 and arg[0] == _ANYTHING:
             return None
         for at in range(len(value)):
-            problem = _node(arg[at + 1 if at < last else 0], value[at], run, depth + 1)
+            problem = self.node(arg[at + 1 if at < last else 0], value[at], depth + 1)
             if problem is not None:
                 problem.append(at)
                 return problem
-    elif op == 6:
-        found = 0
-        for item in value:
-            found += _node(arg[2], item, run, depth + 1) is None
-        if found < arg[0] or found > arg[1] >= 0:
-            return counted(found >= arg[0], arg[found >= arg[0]], "matching item", found)
-    elif op == 7:
-        seen = set()
-        for at in range(len(value)):
-            same = key(value[at], depth + 1)
-            if same in seen:
-                return ["expected an item unlike those before it, got " + show(value[at]), at]
-            seen.add(same)
-    else:
-        return size(op, arg, value)
-
-
-def _any_kind(op, arg, value, kind, run, depth):
-    if op == 18:
-        return one_of(arg, value, depth)
-    run.nested += 1
-    if run.nested > MAX_NESTED:
-        raise Undecided("expected a value that is checked by %d schemas at once, got more" % MAX_NESTED)
-    problem = _combined(op, arg, value, kind, run, depth)
-    run.nested -= 1
-    return problem
-
-
-def _combined(op, arg, value, kind, run, depth):
-    if op == 19:
-        for node in arg:
-            problem = _node(node, value, run, depth)
-            if problem is not None:
-                return problem
-    elif op == 22:
-        if _node(arg, value, run, depth) is None:
-            return ["expected no match of the schema under `not`, got " + show(value)]
-    elif op == 23:
-        return _node(arg[1 if _node(arg[0], value, run, depth) is None else 2], value, run, depth)
-    else:
-        return _alternatives(op, arg, value, kind, run, depth)
-
-
-def _alternatives(op, arg, value, kind, run, depth):
-    fitting = 0
-    closest = None              # the violation of the only alternative that is about this kind of value
-    about = 0
-    for node in arg:
-        problem = _node(node, value, run, depth)
-        if problem is None:
-            if op == 20:
-                return None
-            fitting += 1
-        else:
-            while type(node) is int and node < 0:
-                node = run.table[-node]
-            if type(node) is list and node[0] & kind:
-                closest = problem
-                about += 1
-    if fitting == 1:
         return None
-    if fitting:
-        return ["expected exactly one of %d alternatives to match, got %d" % (len(arg), fitting)]
-    if about == 1:
-        return closest
-    return ["expected a match of one of %d alternatives, got %s" % (len(arg), show(value))]
+
+    def rest(self, op: int, arg, value, kind: int, depth: int):
+        """Check what schemarare.py checks."""
+        if self.rare is None:
+            from clawlite.core import schemarare
+            self.rare = schemarare.rare
+        return self.rare(self, op, arg, value, kind, depth)
+
+    def matches(self, index: int, text: str) -> bool:
+        """Return whether the automaton at *index* matches somewhere in *text*."""
+        if self.search is None:
+            from clawlite.core import automaton
+            self.search = automaton.search
+        try:
+            data = text.encode()
+        except UnicodeError:            # neither a match nor its absence may let such text pass
+            raise RuntimeError("half", 0)
+        return self.search(self.automata(index), data)
+
+
+def _holds(op: int, arg, value) -> bool:
+    """Return whether a size, a number or a string among others is as *arg* demands.  nan fits nothing."""
+    if op == 18:
+        return value in arg
+    if op > 12:
+        return value >= arg if op == 13 else value <= arg if op == 14 else value > arg if op == 15 else value < arg
+    size = len(value)
+    return size <= arg if op == 4 or op == 9 or op == 12 else size >= arg

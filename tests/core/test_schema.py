@@ -1,10 +1,12 @@
 """Check programs on every runtime; the vectors come from the compiler, see tests/host/test_schemas.py."""
 import binascii
+import sys
 
 from schema_vectors import PROGRAMS, TABLES
 
 from clawlite.core.errors import ImageError
-from clawlite.core.schema import MAX_NESTED, MAX_STEPS, check
+from clawlite.core.schema import MAX_STEPS, check
+from clawlite.core.schemarare import MAX_NESTED
 
 ANY, STRING, INTEGER, OBJECT, ARRAY = 127, 1, 4, 16, 32
 
@@ -109,3 +111,16 @@ def test_a_damaged_automaton_is_an_error_and_no_answer():
         pass
     else:
         raise AssertionError("no ImageError")
+
+
+def test_what_only_messages_need_is_loaded_for_them_and_can_be_dropped():
+    import clawlite.core
+    names = ("violation", "jsonvalue")
+    program = [OBJECT, 0, [1, 0, 0, "a", [INTEGER, 13, 1]]]
+    for _ in range(2):
+        assert check(program, {"a": 0}, automata) == "at arguments.a: expected at least 1, got 0"
+        for name in names:
+            del sys.modules["clawlite.core." + name]
+            delattr(clawlite.core, name)
+        assert check(program, {"a": 1}, automata) is None
+        assert not [name for name in names if "clawlite.core." + name in sys.modules]
