@@ -1,6 +1,6 @@
 """The runtime's own work on MicroPython: ``micropython -X heapsize=N benchmarks/board.py WHAT IMAGE COUNT``.
 
-WHAT is ``calls``, ``bytes`` (calls again, their bytes one by one as a board's stdin gives them), or ``turns``.  The real
+WHAT is ``calls`` or ``turns``.  The real
 shell of firmware-host/micropython does the work; only its output goes nowhere.  Prints one JSON line: nanoseconds of
 each block, heap in use (bytes, after a collection) when it is READY and after all, and the modules that were loaded.
 """
@@ -23,18 +23,14 @@ class Sink:
         self.last = data
 
 
-def calls(device, lines: list, one_by_one: bool):
+def calls(device, lines: list):
     """Return a function that does one call."""
     for line in lines[:-1]:
         device.take(line + b"\n")
     line = lines[-1] + b"\n"
 
     def call():
-        if one_by_one:
-            for at in range(len(line)):
-                device.take(line[at:at + 1])
-        else:
-            device.take(line)
+        device.take(line)
         if b'"isError":false' not in device.output.last:
             raise ValueError(device.output.last)
     return call
@@ -52,11 +48,8 @@ def turns(device):
 
 def main(what: str, image: str, count: str) -> None:
     folder = image.rpartition("/")[0]
-    from loader import drop, load           # the order of firmware-host/micropython/main.py
-    opened, maker = load(image, folder)
-    drop()
-    from device import Device
-    device = Device(opened, maker, folder, what != "turns", drop)
+    from main import open_device
+    device = open_device(image, folder, what != "turns")
     device.output = Sink()
     device.agent.start(device.now_ms())
     if device.console:
@@ -68,7 +61,7 @@ def main(what: str, image: str, count: str) -> None:
         function = turns(device)
     else:
         with open(folder + "/lines", "rb") as file:
-            function = calls(device, file.read().split(b"\n")[:-1], what == "bytes")
+            function = calls(device, file.read().split(b"\n")[:-1])
     function()
     found = []
     left = int(count)

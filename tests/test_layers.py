@@ -72,7 +72,7 @@ def _allowed(layer: str, module: str, guarded: bool, nested: bool, own: set) -> 
     if _inside(module, "clawlite.host"):
         return layer == "host" or (layer == "top" and nested)
     if top == "clawlite":
-        return module == "clawlite.__version__"
+        return module == "clawlite.__version__" or (layer == "top" and module == "clawlite.command")
     if top == "asyncio" and layer == "linux":
         return False
     # On a device an extra is optional; the host's modules are loaded by the host alone.

@@ -5,7 +5,7 @@ A module of its own, so that a board can drop it from memory afterwards.
 import struct
 from binascii import crc32
 
-from clawlite.core import cbor
+from clawlite.core.cbor import decode
 from clawlite.core.errors import ImageError
 
 MAGIC = b"\xd9\xd9\xf7"
@@ -34,7 +34,7 @@ def parse(read, size: int) -> tuple:
     pos, length = _bytes_at(read, size, 5)
     if length > MAX_HEAD:
         raise ImageError("image: expected a head of at most %d bytes, got %d" % (MAX_HEAD, length))
-    head = cbor.decode(read(pos, length))
+    head = decode(read(pos, length))
     body, length = _bytes_at(read, size, pos + length)
     where = {}
     for section, part in head[4]:

@@ -4,10 +4,10 @@
 
 A generator of effects.  It ends with the provider's text, with a budget, or with an error that says why.
 """
-from clawlite.core import tools
 from clawlite.core.effect import ASK, SAY
 from clawlite.core.errors import ClawError, Denied, ProviderError
 from clawlite.core.render import canonical
+from clawlite.core.tools import call
 
 MAX_CALLS = 16                  # tool calls in one round
 
@@ -58,7 +58,7 @@ def turn(image, text: str):
             raise ProviderError("the provider asked for %d tool calls at once, expected at most %d" % (len(reply.calls), MAX_CALLS))
         for name, arguments in reply.calls:
             try:
-                result = yield from tools.call(image, name, arguments, "provider")
+                result = yield from call(image, name, arguments, "provider")
                 said = result.text
             except ClawError as e:
                 result = e

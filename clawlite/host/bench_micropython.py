@@ -1,4 +1,4 @@
-"""Suites on the real MicroPython: what a board gets, ``.mpy`` files made with -O3, in a heap of a given size.
+"""Suites on the real MicroPython: what a board gets (firmware.py: linked, ``.mpy`` at -O3), in a heap of a given size.
 
 It is the unix port of a 64-bit machine: an object takes up to twice the bytes that it takes on a board, and a call a
 hundredth of the time.  The heap is a bound from above; times compare with times of the same machine only.
@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 from clawlite.core.errors import ClawError
+from clawlite.host import firmware
 from clawlite.host.bench import spawn
 
 HEAP_KIB = 96                   # the target of the project
@@ -29,8 +30,6 @@ def calls(bench):
     row = board.row
     roomy = f"heap of {ROOM_KIB} KiB"
     yield row(f"{CALLS} calls, a line at once", "us", [ns / 1000 for ns in found["ns"]], roomy, heap_peak=found["uncollected"])
-    by_bytes = board.run("bytes", CALLS)
-    yield row(f"{CALLS} calls, byte by byte", "us", [ns / 1000 for ns in by_bytes["ns"]], roomy, heap_peak=by_bytes["uncollected"])
     for case, size in (("READY", found["ready"]), (f"after {CALLS} calls", found["after"])):
         yield row(f"heap in use, {case}", "KiB", [size / 1024], "after a collection; %d bytes before our code" % found["start"])
     steps = f"-X heapsize, in steps of {STEP_KIB} KiB, {TRIES} of {TRIES} runs"
@@ -82,15 +81,9 @@ class _Board:
         return good * STEP_KIB
 
     def size(self, modules: list = None) -> int:
-        """Return the bytes of all .mpy files but the benchmark's, or of those of *modules*."""
-        total = 0
-        for folder, _, files in os.walk(self._tree):
-            for name in files:
-                path = os.path.join(folder, name)
-                module = os.path.relpath(path, self._tree)[:-4].replace(os.sep, ".").removesuffix(".__init__")
-                if module != "bench.board" and (modules is None or module in modules):
-                    total += os.path.getsize(path)
-        return total
+        """Return the bytes of all .mpy files of a board, or of those of *modules*."""
+        return sum(os.path.getsize(os.path.join(self._tree, name)) for name in os.listdir(self._tree)
+                   if name.endswith(".mpy") and (modules is None or name[:-4] in modules))
 
     def _command(self, what: str, count: int, heap_kib: int) -> list:
         return [self._micropython, "-X", f"heapsize={heap_kib}k", "-m", "board", what, self._image, str(count)]
@@ -99,17 +92,11 @@ class _Board:
         return self._bench.environment(MICROPYPATH=f"{self._tree}:{self._tree}/bench:.frozen")
 
     def _compile(self, mpy_cross: str) -> None:
-        from clawlite.host.data import firmware_dir
-        core = os.path.join(self._bench.package, "clawlite", "core")
-        shell = os.path.join(firmware_dir(), "micropython")
-        jobs = [(os.path.join(self._bench.package, "clawlite", "__init__.py"), "clawlite")]
-        jobs += [(os.path.join(core, name), "clawlite/core") for name in sorted(os.listdir(core)) if name.endswith(".py")]
-        jobs += [(os.path.join(shell, name), "") for name in sorted(os.listdir(shell)) if name.endswith(".py")]
-        jobs += [(self._bench.script("board.py"), "bench")]
-        for source, folder in jobs:
-            target = os.path.join(self._tree, folder, os.path.basename(source)[:-2] + "mpy")
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            spawn([mpy_cross, "-O3", "-s", os.path.basename(source), "-o", target, source], self._bench.environment())
+        firmware.build(self._tree, mpy_cross)
+        script = os.path.join(self._tree, "bench")
+        os.makedirs(script)
+        spawn([mpy_cross, "-O3", "-s", "board.py", "-o", os.path.join(script, "board.mpy"), self._bench.script("board.py")],
+              self._bench.environment())
 
 
 def _command(name: str, package: str) -> str:

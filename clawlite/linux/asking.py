@@ -3,6 +3,7 @@
 What asks first is put to the person when there is a terminal; without one it is denied at once, and the message names
 the flag that answers it.
 """
+import gc
 import os
 
 from clawlite.linux import signals
@@ -28,6 +29,7 @@ def ask(shell, text: str, approve: bool) -> int:
     ask_person, agent.on_wait = agent.on_wait, wait
     try:
         agent.start(now_ms())
+        gc.enable()
         console.once = True
         console.line(text, now_ms())
         shell.settle()

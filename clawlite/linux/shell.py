@@ -3,6 +3,7 @@
 It carries effects out (core/effect.py) and decides nothing.  Ctrl-C ends a turn, a second one the program; SIGTERM and
 the end of input end it in order.  However it ends, every handler under way is closed (pump off, valve shut).
 """
+import gc
 import os
 import time
 
@@ -10,7 +11,6 @@ from clawlite.core import effect as E
 from clawlite.core.agent import Agent
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.clock import iso8601
-from clawlite.core.console import Console
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import TEXT, TOO_LONG, Framer
 from clawlite.core.handlers import Handlers
@@ -53,7 +53,10 @@ class Shell:
         self.session.set_clock(int(time.time()), now)
         self.operator = operator
         self.terminal = not operator and os.isatty(0)
-        self.console = None if operator else Console(self.agent, not self.terminal)
+        self.console = None
+        if not operator:
+            from clawlite.core.console import Console
+            self.console = Console(self.agent, not self.terminal)
         self.framer = Framer(MAX_LINE, operator)
         self.log = Log(image.agent.name, dumps)
         self.wire = None
@@ -81,10 +84,13 @@ class Shell:
         return self.code
 
     def start(self):
+        """Go to READY.  What was loaded for it stays: the collector need not look at it again."""
         self.agent.start(now_ms())
         if self.console:
             self.console.greet()
         self.settle()
+        gc.freeze()
+        gc.enable()
 
     def step(self):
         """Wait for whatever comes next, and deal with it."""

@@ -1,4 +1,5 @@
 """The device verbs: ``run``, ``ask`` and ``serve``, with the standard library alone."""
+import gc
 import os
 import sys
 
@@ -64,6 +65,7 @@ def parse(verb: str, args: list):
 
 def run(command: Command) -> int:
     """Run a command over an image; return the exit code."""
+    gc.disable()                        # until READY (Shell.start): a collection on the way there finds nothing, for 1 ms
     from clawlite.linux.shell import Shell
     try:
         image = files.open_image(command.name)

@@ -1,7 +1,7 @@
 """The shell around the core on MicroPython: one loop over stdin, stdout and the clock (select.poll).
 
 It carries effects out (clawlite/core/effect.py) and decides nothing; clawlite/linux/shell.py is its like on Linux.
-stdin is read one byte at a time: ``read(n)`` on a board blocks until n bytes have come.  What an image does not need is
+stdin is read byte by byte: ``read(n)`` on a board blocks until n bytes have come.  What an image does not need is
 not loaded: the console for an operator's line, pins, the log.
 """
 import select
@@ -15,10 +15,12 @@ from clawlite.core.handlers import Handlers
 from clawlite.core.image import PINS
 from clawlite.core.session import Session
 from jsontext import dumps, loads
+from memory import drop
 
 MAX_LINE = 8192
 _MAX_TASKS = 8
 _LEAVE_MS = 2000
+_PIECE = 128                    # bytes that are read at once
 _EPOCH_2000 = 946684800         # esp32 counts from 2000, the other ports from 1970
 
 
@@ -29,13 +31,11 @@ class Device:
     maker      {name: function} of tools.py
     folder     where the log goes
     operator   True: every line is a record (a program is at the other end)
-    drop       function that gives back the memory of modules that are used once in a while (loader.drop)
     """
 
-    def __init__(self, image, maker: dict, folder: str, operator: bool, drop):
+    def __init__(self, image, maker: dict, folder: str, operator: bool):
         self._ticks = time.ticks_ms()
         self._now = 0
-        self._drop = drop
         builtin, pins, self.log, self.console = {}, None, None, None
         if "pins" in image.requires:
             from clawlite.core.builtin import HANDLERS as builtin
@@ -96,27 +96,41 @@ class Device:
             if wait > 0:
                 time.sleep_ms(wait)
         elif self.poll.poll(wait):
-            self.take(self.input.read(1))
+            self.take(self.read())
         now = self.now_ms()
         self.agent.tick(now)
         self.session.tick(now)
         self.settle()
 
+    def read(self) -> bytes:
+        """Return what has come, at most to the end of a line; b"" at the end of input.
+
+        In one piece: byte by byte through the framer, a line of 340 bytes made 99 KB of garbage.
+        """
+        data = bytearray()
+        byte = self.input.read(1)
+        while byte:
+            if byte == b"\r" and self.console:  # the Enter key of most terminals; a line feed after it adds nothing
+                data.extend(b"\n")
+            elif byte != b"\n" or not self._return:
+                data.extend(byte)
+            self._return = byte == b"\r"
+            if byte in b"\r\n" or len(data) == _PIECE or not self.poll.poll(0):
+                return bytes(data)
+            byte = self.input.read(1)
+        self.at_end = True
+        return bytes(data)
+
     def take(self, data: bytes):
-        """Hand in what has come; an empty read is the end of input."""
-        if not data:
-            self.at_end = True
+        """Hand in what has come; the end of input ends an open line."""
+        self.framer.feed(data)
+        if self.at_end:
             self.framer.finish()
-        elif self.console and data == b"\r":    # the Enter key of most terminals; a line feed after it adds nothing
-            self.framer.feed(b"\n")
-        elif data != b"\n" or not self._return:
-            self.framer.feed(data)
-        self._return = data == b"\r"
         event = self.framer.next_event()
         while event:
             self.event(event[0], event[1])
             self.settle()
-            self._drop()
+            drop()
             event = self.framer.next_event()
         if self.at_end and self.console:
             self.console.close(self.now_ms())

@@ -1,26 +1,13 @@
 """Open the image on this board, and the maker's tools.py beside it: once, before anything else needs the memory.
 
-Compiling tools.py takes more memory than running it, so it comes while the heap is empty; ``drop`` gives back what only
-the loading needed.
+Compiling tools.py takes more memory than running it, so it comes while the heap is empty.
 """
 import gc
-import sys
 
 from clawlite.core.errors import ImageMismatch
 from clawlite.core.image import Image
 
 ABILITIES = ("log", "pins", "reflex", "replay", "tools", "tools.py")
-# Modules that work once in a while, or once: nothing holds on to them, and they are loaded again when they are needed.
-OCCASIONAL = ("clawlite.core.header", "clawlite.core.handshake", "clawlite.core.uri", "clawlite.core.outlook", "loader")
-
-
-def drop():
-    """Forget the occasional modules that are loaded; their memory is free at the next collection."""
-    found = [name for name in OCCASIONAL if name in sys.modules]
-    for name in found:
-        del sys.modules[name]
-    if found:
-        gc.collect()
 
 
 def load(path: str, folder: str) -> tuple:

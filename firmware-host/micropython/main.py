@@ -5,18 +5,27 @@ On the unix port: ``micropython main.py IMAGE [--stdio]``.
 import sys
 
 
+def open_device(path: str, folder: str, operator: bool):
+    """Return the ``device.Device`` for the image at *path*; what only loading needs is out of memory again.
+
+    Raises ``OSError``, ``ImageError``, ``ImageMismatch``.
+    """
+    from loader import load
+    from memory import drop
+    image, maker = load(path, folder)
+    del load
+    drop()
+    from device import Device
+    return Device(image, maker, folder, operator)
+
+
 def main(args: list) -> int:
     """Return the exit code: 0 done, 2 bad image, 130 interrupted."""
     from clawlite.core.errors import ClawError
     names = [arg for arg in args if arg != "--stdio"]
     path = names[0] if names else "claw.cbor"
-    folder = path.rpartition("/")[0] or "."
     try:
-        from loader import drop, load
-        image, maker = load(path, folder)
-        drop()
-        from device import Device
-        device = Device(image, maker, folder, "--stdio" in args, drop)
+        device = open_device(path, path.rpartition("/")[0] or ".", "--stdio" in args)
     except OSError as e:
         sys.stderr.write("clawlite: %s cannot be read: %s\n" % (path, e))
         return 2

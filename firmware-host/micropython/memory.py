@@ -1,0 +1,24 @@
+"""Give memory back: modules that work once, or once in a while, are forgotten after use and loaded again when needed.
+
+Nothing may hold on to one of them: they are imported inside functions.
+"""
+import gc
+import sys
+
+_PACKAGE = "clawlite.core"
+_OCCASIONAL = ("header", "handshake", "uri", "outlook", "violation", "jsonvalue", "loader")
+
+
+def drop():
+    """Forget the occasional modules that are loaded, linked or not; their memory is free at the next collection."""
+    found = False
+    package = sys.modules.get(_PACKAGE)
+    for name in _OCCASIONAL:
+        for full in (name, _PACKAGE + "." + name):
+            if full in sys.modules:
+                del sys.modules[full]
+                found = True
+        if package and hasattr(package, name):
+            delattr(package, name)
+    if found:
+        gc.collect()

@@ -1,0 +1,67 @@
+"""What a board gets (linked, .mpy at -O3) behaves as the sources do, within the heap that the project promises."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from clawlite.host import bench_agent, build, firmware
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEAP = "96k"                    # 1,000 calls of an agent with 20 tools and 30 rules: 64-bit unix port
+
+
+@pytest.fixture(scope="module")
+def board(micropython, mpy_cross, tmp_path_factory):
+    """Return a function that runs main.mpy over an image: (arguments, stdin bytes, options) -> CompletedProcess."""
+    tree = tmp_path_factory.mktemp("board")
+    firmware.build(tree, mpy_cross)
+    (tree / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
+
+    def run(arguments, stdin, *options, path=f"{tree}:.frozen", start=str(tree / "start.py")):
+        return subprocess.run([micropython, *options, start, *arguments], input=stdin, capture_output=True, timeout=120,
+                              env=dict(os.environ, MICROPYPATH=path))
+    return run
+
+
+def sources(board, arguments, stdin):
+    firmware_dir = ROOT / "firmware-host" / "micropython"
+    return board(arguments, stdin, path=f"{ROOT}:{firmware_dir}:.frozen", start=str(firmware_dir / "main.py"))
+
+
+@pytest.mark.parametrize("name, operator", [("greenhouse-console", False), ("gates-console", False), ("gates-operator", True)])
+def test_the_linked_core_says_what_the_sources_say(board, name, operator, tmp_path):
+    script = json.loads((ROOT / "tests" / "golden" / f"{name}.steps.json").read_text())
+    lines = "".join(argument + "\n" for _, what, argument in script["steps"] if what in ("line", "record") and "slow" not in argument)
+    shutil.copytree(ROOT / "tests" / "golden" / script["agent"], tmp_path / "agent")       # a board logs beside its image
+    arguments = [str(tmp_path / "agent" / "claw.cbor")] + ["--stdio"] * operator
+    linked, plain = board(arguments, lines.encode()), sources(board, arguments, lines.encode())
+    assert linked.returncode == plain.returncode == 0, (linked.stderr, plain.stderr)
+
+    def said(out):
+        return [without_time(json.loads(line)) for line in out.splitlines()] if operator else out
+    assert said(linked.stdout) == said(plain.stdout) and len(linked.stdout) > 150
+
+
+def without_time(message):
+    """Drop what the clock decides."""
+    for part in message if isinstance(message, list) else [message]:
+        part.get("result", {}).pop("uptime_ms", None) if isinstance(part.get("result"), dict) else None
+    return message
+
+
+def test_a_thousand_calls_fit_the_promised_heap(board, tmp_path):
+    bench_agent.write(str(tmp_path))
+    build.build_beside(str(tmp_path))
+    lines, call = bench_agent.opening(), json.loads(bench_agent.call_line())
+    for number in range(1000):
+        call["id"] = number
+        call["params"]["context"]["request_id"] = f"00000000-0000-4000-8000-{number:012d}"
+        lines += json.dumps(call).encode() + b"\n"
+    done = board([str(tmp_path / "claw.cbor"), "--stdio"], lines, "-X", f"heapsize={HEAP}")
+    assert done.returncode == 0 and done.stderr == b"", done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["id"] for answer in answers[-1000:]] == list(range(1000))
+    assert all(answer["result"]["isError"] is False for answer in answers[-1000:])
