@@ -39,54 +39,43 @@ class Framer:
 
     def finish(self) -> None:
         """End the open line, if there is one, as its LF would: the input is over.  ``next_event`` has its event."""
-        if self._pos < len(self._chunk):
+        if self._chunk[self._pos:]:
             is_open = self._chunk[-1] != 10
         else:
-            is_open = self._dropped > 0 or len(self._open) > 0
+            is_open = self._dropped or self._open
         if is_open:
             self.feed(b"\n")
 
     def next_event(self) -> tuple:
         """Return ``(kind, payload)`` of the next whole line, or None when more bytes are wanted.  Never raises."""
         while True:
-            pos = self._pos
-            stop = self._chunk.find(b"\n", pos)
-            if stop < 0:
-                if pos < len(self._chunk):
-                    self._keep(self._chunk[pos:])
-                self._chunk = b""
-                self._pos = 0
-                return None
+            stop = self._chunk.find(b"\n", self._pos)
+            line = self._chunk[self._pos:stop] if stop >= 0 else self._chunk[self._pos:]
             self._pos = stop + 1
-            line = self._chunk[pos:stop]
-            if self._dropped or self._open or stop - pos > self.limit:
-                self._keep(line)
+            if stop < 0 or self._dropped or self._open or len(line) > self.limit:
+                # it joins the open line, or is counted when that would be more than the limit
+                if self._dropped or len(line) > self.limit - len(self._open):
+                    self._dropped += len(self._open) + len(line)
+                    self._open = bytearray()
+                else:
+                    self._open.extend(line)
+                if stop < 0:
+                    self._chunk = b""
+                    return None
                 dropped = self._dropped
                 line = bytes(self._open)
                 self._open = bytearray()
                 self._dropped = 0
                 if dropped:
                     return TOO_LONG, b"%d" % dropped
-            event = self._classify(line)
-            if event is not None:
-                return event
-
-    def _keep(self, part: bytes) -> None:
-        """Add *part* to the open line, or count it when that would be more than the limit."""
-        if self._dropped or len(part) > self.limit - len(self._open):
-            self._dropped += len(self._open) + len(part)
-            self._open = bytearray()
-        else:
-            self._open.extend(part)
-
-    def _classify(self, line: bytes) -> tuple:
-        if line.endswith(b"\r"):
-            line = line[:-1]
-        if line.startswith(_MARK):
-            line = line[1:]
-        elif not self.plain_json:
-            return TEXT, line
-        return (RECORD, line) if line else None
+            if line.endswith(b"\r"):
+                line = line[:-1]
+            if line.startswith(_MARK):
+                line = line[1:]
+            elif not self.plain_json:
+                return TEXT, line
+            if line:
+                return RECORD, line
 
     def send(self, json_bytes) -> bytes:
         """Return the bytes that carry one JSON text.  Raises ValueError when it holds an LF."""
