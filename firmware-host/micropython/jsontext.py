@@ -18,6 +18,8 @@ _MAX_WRITE = 48         # of our own objects: a result wraps what was read
 
 _ESCAPE = b'"\\/bfnrt'
 _MEANING = b'"\\/\b\f\n\r\t'
+# MicroPython's json writes UTF-8 as it is; CPython's has to be told.
+_RAW = {} if len(json.dumps("\u00e9")) == 3 else {"ensure_ascii": False}
 
 
 def loads(data: bytes):
@@ -30,7 +32,7 @@ def loads(data: bytes):
     try:
         return reader.text()
     except IndexError:
-        raise _fault(len(data), "more", "the end")
+        raise reader.fault("more, found the end", len(data))
 
 
 def dumps(obj) -> str:
@@ -43,19 +45,9 @@ def dumps(obj) -> str:
     return json.dumps(obj, separators=(",", ":"), **_RAW)
 
 
-try:
-    json.dumps("", ensure_ascii=False)
-    _RAW = {"ensure_ascii": False}      # CPython
-except TypeError:
-    _RAW = {}                           # MicroPython writes UTF-8 as it is
-
-
 def _check(obj, depth: int) -> None:
     kind = type(obj)
-    if kind is float:
-        if obj - obj != 0.0:
-            raise ValueError("expected a finite float, found %r" % obj)
-    elif kind is dict or kind is list or kind is tuple:
+    if kind is dict or kind is list or kind is tuple:
         if depth <= 0:
             raise ValueError("expected a tree of at most %d levels, found more" % _MAX_WRITE)
         for item in obj:
@@ -64,12 +56,11 @@ def _check(obj, depth: int) -> None:
                     raise TypeError("expected text as key, found %s" % type(item).__name__)
                 item = obj[item]
             _check(item, depth - 1)
+    elif kind is float:
+        if obj - obj != 0.0:
+            raise ValueError("expected a finite float, found %r" % obj)
     elif obj is not None and kind is not str and kind is not int and kind is not bool:
         raise TypeError("expected a plain object, found %s" % kind.__name__)
-
-
-def _fault(pos: int, expected: str, found: str) -> ParseError:
-    return ParseError("JSON byte %d: expected %s, found %s" % (pos, expected, found))
 
 
 class _Reader:
@@ -79,12 +70,13 @@ class _Reader:
         self.data = data
         self.view = memoryview(data)    # a slice of it copies nothing
         self.pos = 0
-        # Lines of the wire hold none, then no string needs a look of its own.
-        self.has_control = len(data) > 0 and min(data) < 32
 
-    def fault(self, expected: str) -> ParseError:
-        found = self.data[self.pos:self.pos + 1]        # b"" at the end
-        return _fault(self.pos, expected, "%r" % found)
+    def fault(self, expected: str, pos: int = None) -> ParseError:
+        """Return the error at *pos*; without one: at ``pos``, and what was found is the byte there."""
+        if pos is None:
+            pos = self.pos
+            expected += ", found %r" % self.data[pos:pos + 1]       # b"" at the end
+        return ParseError("JSON byte %d: expected %s" % (pos, expected))
 
     def space(self) -> int:
         """Return the next byte that is not white space; leave ``pos`` at it."""
@@ -116,7 +108,7 @@ class _Reader:
                 key = opened.pop()
                 self.pos += 1
             else:
-                value = self.scalar(byte)
+                value = self.string() if byte == 34 else self.scalar(byte)
             while opened:
                 inner = opened[-1]
                 is_map = type(inner) is dict
@@ -137,15 +129,11 @@ class _Reader:
                 value = opened.pop()
                 key = opened.pop()
             else:
-                return self.last(value)
-
-    def last(self, value):
-        """Return *value* when nothing but white space follows."""
-        try:
-            self.space()
-        except IndexError:
-            return value
-        raise self.fault("the end")
+                try:
+                    self.space()
+                except IndexError:
+                    return value
+                raise self.fault("the end")
 
     def key(self, container: dict) -> str:
         start = self.pos
@@ -153,15 +141,13 @@ class _Reader:
             raise self.fault("a property name in double quotes")
         key = self.string()
         if key in container:
-            raise _fault(start, "each key once", "%r again" % key[:40])
+            raise self.fault("each key once, found %r again" % key[:40], start)
         if self.space() != 58:
             raise self.fault("':'")
         self.pos += 1
         return key
 
     def scalar(self, byte: int):
-        if byte == 34:
-            return self.string()
         if byte == 45 or 48 <= byte <= 57:
             return self.number()
         for word, value in ((b"true", True), (b"false", False), (b"null", None)):
@@ -170,44 +156,40 @@ class _Reader:
                 return value
         raise self.fault("a value")
 
-    def digits(self) -> None:
-        """Move behind the digits at ``pos``, of which there must be one."""
-        data = self.data
-        pos = self.pos
-        end = len(data)
-        while pos < end and 48 <= data[pos] <= 57:
-            pos += 1
-        if pos == self.pos:
-            raise self.fault("a digit")
-        self.pos = pos
-
     def number(self):
         data = self.data
         start = self.pos
-        if data[start] == 45:
-            self.pos += 1
-        if data[self.pos] == 48:
-            self.pos += 1
-        else:
-            self.digits()
-        is_float = data.startswith(b".", self.pos)
-        if is_float:
-            self.pos += 1
-            self.digits()
-        if data.startswith(b"e", self.pos) or data.startswith(b"E", self.pos):
-            is_float = True
-            self.pos += 1
-            if data.startswith(b"+", self.pos) or data.startswith(b"-", self.pos):
-                self.pos += 1
-            self.digits()
-        if self.pos - start > MAX_NUMBER:
-            raise _fault(start, "a number of at most %d characters" % MAX_NUMBER, "%d" % (self.pos - start))
-        literal = str(data[start:self.pos], "utf-8")
-        if not is_float:
+        pos = start + 1 if data[start] == 45 else start
+        part = 0                        # 0 before the point, 1 after it, 2 the exponent
+        byte = 0
+        while True:
+            first = pos
+            while pos < len(data) and 48 <= data[pos] <= 57:
+                pos += 1
+            self.pos = pos
+            if pos == first:
+                raise self.fault("a digit")
+            if part == 0 and data[first] == 48:
+                pos = first + 1         # 01 is 0 and something that may not follow
+            byte = data[pos] if pos < len(data) else 0
+            if byte == 46 and part == 0:
+                part = 1
+            elif (byte == 101 or byte == 69) and part < 2:
+                part = 2
+                if data[pos + 1] == 43 or data[pos + 1] == 45:
+                    pos += 1
+            else:
+                break
+            pos += 1
+        self.pos = pos
+        if pos - start > MAX_NUMBER:
+            raise self.fault("a number of at most %d characters, found %d" % (MAX_NUMBER, pos - start), start)
+        literal = str(data[start:pos], "utf-8")
+        if part == 0:
             return int(literal)
         value = float(literal)
         if value - value != 0.0:
-            raise _fault(start, "a finite number", literal)
+            raise self.fault("a finite number, found " + literal, start)
         return value
 
     def string(self) -> str:
@@ -224,57 +206,55 @@ class _Reader:
                 break
             end = data.find(b'"', end + 1)
         if end < 0:
-            raise _fault(self.pos, "a closing quote for the string that starts here", "none")
-        if self.has_control and end > start and min(self.view[start:end]) < 32:
-            raise _fault(start, "no raw control character in the string", "one")
+            raise self.fault("a closing quote for the string that starts here, found none", self.pos)
+        raw = self.view[start:end]
+        if end > start and min(raw) < 32:
+            raise self.fault("no raw control character in the string, found one", start)
         try:
-            value = decode_utf8(self.view[start:end]) if escape < 0 else self.unescape(start, end)
+            value = decode_utf8(raw) if escape < 0 else self.unescape(start, end)
         except ValueError:
-            raise _fault(start, "UTF-8", "other bytes")
+            raise self.fault("UTF-8, found other bytes", start)
         self.pos = end + 1
         return value
 
     def unescape(self, pos: int, end: int) -> str:
-        data = self.view
+        data = self.data
         out = bytearray(end - pos)              # no escape is shorter than what it stands for
         size = 0
         while pos < end:
-            stop = self.data.find(b"\\", pos, end)
+            stop = data.find(b"\\", pos, end)
             if stop < 0:
                 stop = end
-            out[size:size + stop - pos] = data[pos:stop]
+            out[size:size + stop - pos] = self.view[pos:stop]
             size += stop - pos
             pos = stop
             if pos < end:
                 if data[pos + 1] == 117:
-                    code, pos = self.code_point(pos, end)
+                    code = self.hex(pos, end)
+                    if 0xD800 <= code <= 0xDFFF:
+                        low = self.hex(pos + 6, end) if code < 0xDC00 and data.startswith(b"\\u", pos + 6) else 0
+                        if not 0xDC00 <= low <= 0xDFFF:
+                            raise self.fault("a surrogate pair, found half of one", pos)
+                        code = 0x10000 + ((code & 0x3FF) << 10 | low & 0x3FF)
+                        pos += 6
                     char = chr(code).encode()
+                    pos += 6
                 else:
-                    i = _ESCAPE.find(self.data[pos + 1:pos + 2])
-                    if i < 0:
-                        raise _fault(pos, "one of the escapes of RFC 8259", "another")
-                    char = _MEANING[i:i + 1]
+                    at = _ESCAPE.find(data[pos + 1:pos + 2])
+                    if at < 0:
+                        raise self.fault("one of the escapes of RFC 8259, found another", pos)
+                    char = _MEANING[at:at + 1]
                     pos += 2
                 out[size:size + len(char)] = char
                 size += len(char)
         return decode_utf8(memoryview(out)[:size])
 
-    def code_point(self, pos: int, end: int) -> tuple:
-        """Return what the ``\\u`` at *pos*, with its partner if it is half of a pair, stands for, and where it ends."""
-        code = self.hex(pos, end)
-        if 0xD800 <= code <= 0xDFFF:
-            low = self.hex(pos + 6, end) if code < 0xDC00 and self.data.startswith(b"\\u", pos + 6) else 0
-            if not 0xDC00 <= low <= 0xDFFF:
-                raise _fault(pos, "a surrogate pair", "half of one")
-            code = 0x10000 + ((code & 0x3FF) << 10 | low & 0x3FF)
-            pos += 6
-        return code, pos + 6
-
     def hex(self, pos: int, end: int) -> int:
+        """Return the code after the ``\\u`` at *pos*."""
         code = 0
-        for i in range(pos + 2, pos + 6):
-            digit = b"0123456789abcdef".find(self.data[i:i + 1].lower())
-            if i >= end or digit < 0:
-                raise _fault(pos, "four hexadecimal digits", "others")
+        for at in range(pos + 2, pos + 6):
+            digit = b"0123456789abcdef".find(self.data[at:at + 1].lower())
+            if at >= end or digit < 0:
+                raise self.fault("four hexadecimal digits, found others", pos)
             code = code << 4 | digit
         return code
