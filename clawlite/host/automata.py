@@ -41,10 +41,6 @@ class PatternError(ClawError):
         self.position = position
 
 
-class Refusal(Exception):
-    """What the states cannot be built for: the construct (a key of _PLACES or not) and the rest of the sentence."""
-
-
 def compile_pattern(pattern: str, dollar: str = "end") -> bytes:
     """Return the table that finds *pattern* anywhere in a text.
 
@@ -54,7 +50,7 @@ def compile_pattern(pattern: str, dollar: str = "end") -> bytes:
     Cost    milliseconds; at most about two seconds, for patterns that are then refused.
     """
     from clawlite.host.automata_dfa import table
-    from clawlite.host.automata_nfa import build
+    from clawlite.host.automata_nfa import Refusal, build
     if dollar not in ("end", "python"):
         raise ValueError("dollar is %r" % dollar)
     if len(pattern) > MAX_LENGTH:

@@ -6,8 +6,6 @@ byte.  Conditions are those below; ``automata_dfa`` decides them.
 import re
 from re import _constants as sre
 
-from clawlite.host.automata import Refusal
-
 ALWAYS, AT_START, AT_END, AT_LAST_NEWLINE, AT_BOUNDARY, NOT_AT_BOUNDARY = range(6)
 MAX_REPEAT = 1000
 _MAX_STATES = 20000             # before they are made deterministic
@@ -34,6 +32,10 @@ _REFUSED = {
 }
 
 
+class Refusal(Exception):
+    """What states cannot be built for: the construct (a key of automata._PLACES or not) and the rest of the sentence."""
+
+
 class States:
     """States, their edges and jumps; ``start`` and ``accept`` are two of them."""
 
@@ -51,7 +53,7 @@ class States:
 
 
 def build(tree, python_dollar: bool) -> States:
-    """Return the states of a parsed pattern; raises automata.Refusal."""
+    """Return the states of a parsed pattern; raises Refusal."""
     states = States()
     states.accept = states.new()
     ends = (AT_END, AT_LAST_NEWLINE) if python_dollar else (AT_END,)

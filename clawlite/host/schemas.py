@@ -11,12 +11,12 @@ from urllib.parse import unquote
 
 from clawlite.host import schemas_words as words
 from clawlite.host.schemas_node import Node
+from clawlite.host.schemas_operations import ANYTHING
 from clawlite.host.schemas_values import SchemaError, height, plain
 
 _DEPTH = 64             # nesting of a schema
 _NODES = 5000           # nodes of a schema: a manifest has tens, one built from YAML aliases has no end
 _HEIGHT = 6             # lists within a node before it moves to the table
-_ANYTHING = 127
 
 
 def compile_schema(schema, pool):
@@ -63,7 +63,7 @@ class _Compiler:
         if self.nodes > _NODES or len(path) > 2 * _DEPTH:
             raise SchemaError(path[:8], "the schema is too large (at most %d parts, %d deep)" % (_NODES, _DEPTH))
         if schema is True:
-            return _ANYTHING
+            return ANYTHING
         if schema is False:
             return 0
         if type(schema) is not dict:

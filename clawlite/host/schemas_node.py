@@ -2,27 +2,27 @@
 import difflib
 
 from clawlite.host.automata import PatternError
+from clawlite.host.schemas_combined import combine
+from clawlite.host.schemas_operations import (
+    ABOVE, ALL, ANYTHING, AN_ARRAY, AN_OBJECT, A_NUMBER, A_STRING, BELOW, CONTAINS, ENUM, ITEMS, MATCH, MAXIMUM,
+    MAX_ITEMS, MAX_LENGTH, MAX_MEMBERS, MINIMUM, MIN_ITEMS, MIN_LENGTH, MIN_MEMBERS, MULTIPLE, NAMES, OBJECT,
+    REQUIRED, UNIQUE)
 from clawlite.host.schemas_values import SchemaError, constant, count, number, plain, step, strings
 from clawlite.host.schemas_words import FORMATS, KINDS
 
-_ANYTHING = 127
-_STRING, _NUMBER, _OBJECT, _ARRAY = 1, 12, 16, 32
-(OBJECT, REQUIRED, NAMES, MIN_MEMBERS, MAX_MEMBERS, ITEMS, CONTAINS, UNIQUE, MIN_ITEMS, MAX_ITEMS, MATCH, MIN_LENGTH,
- MAX_LENGTH, MINIMUM, MAXIMUM, ABOVE, BELOW, MULTIPLE, ENUM, ALL, ANY, ONE, NOT, IF) = range(24)
-
 # keyword, operation, kinds that it is about, what reads its value; in the order of the checks
 _SIMPLE = (
-    ("minimum", MINIMUM, _NUMBER, number),
-    ("maximum", MAXIMUM, _NUMBER, number),
-    ("exclusiveMinimum", ABOVE, _NUMBER, number),
-    ("exclusiveMaximum", BELOW, _NUMBER, number),
-    ("multipleOf", MULTIPLE, _NUMBER, step),
-    ("minLength", MIN_LENGTH, _STRING, count),
-    ("maxLength", MAX_LENGTH, _STRING, count),
-    ("minItems", MIN_ITEMS, _ARRAY, count),
-    ("maxItems", MAX_ITEMS, _ARRAY, count),
-    ("minProperties", MIN_MEMBERS, _OBJECT, count),
-    ("maxProperties", MAX_MEMBERS, _OBJECT, count),
+    ("minimum", MINIMUM, A_NUMBER, number),
+    ("maximum", MAXIMUM, A_NUMBER, number),
+    ("exclusiveMinimum", ABOVE, A_NUMBER, number),
+    ("exclusiveMaximum", BELOW, A_NUMBER, number),
+    ("multipleOf", MULTIPLE, A_NUMBER, step),
+    ("minLength", MIN_LENGTH, A_STRING, count),
+    ("maxLength", MAX_LENGTH, A_STRING, count),
+    ("minItems", MIN_ITEMS, AN_ARRAY, count),
+    ("maxItems", MAX_ITEMS, AN_ARRAY, count),
+    ("minProperties", MIN_MEMBERS, AN_OBJECT, count),
+    ("maxProperties", MAX_MEMBERS, AN_OBJECT, count),
 )
 
 
@@ -38,7 +38,7 @@ class Node:
         self.schema = schema
         self.path = path
         self.here = here
-        self.mask = _ANYTHING
+        self.mask = ANYTHING
         self.ops = []
 
     def compile(self):
@@ -51,18 +51,18 @@ class Node:
         self.text()
         self.array()
         self.object()
-        self.combine()
+        combine(self)
         node = [self.mask]
         for op, arg, kinds in self.ops:
             if kinds & self.mask:
                 node += [op, arg]
         if len(node) == 1:
             return self.mask
-        if node[0] == _ANYTHING and node[1] == ALL and len(node) == 3 and len(node[2]) == 1:
+        if node[0] == ANYTHING and node[1] == ALL and len(node) == 3 and len(node[2]) == 1:
             return node[2][0]
         return node
 
-    def add(self, op, arg, kinds=_ANYTHING):
+    def add(self, op, arg, kinds=ANYTHING):
         self.ops.append((op, arg, kinds))
 
     def child(self, *keys):
@@ -110,13 +110,13 @@ class Node:
     def text(self):
         pattern = self.get("pattern", str, "a regular expression")
         if pattern is not None:
-            self.add(MATCH, [self.automaton(pattern, ["pattern"]), "text like " + _clip(pattern)], _STRING)
+            self.add(MATCH, [self.automaton(pattern, ["pattern"]), "text like " + _clip(pattern)], A_STRING)
         name = self.get("format", str, "the name of a format")
         if name in FORMATS:
             expression, what, longest = FORMATS[name]
             if longest:
-                self.add(MAX_LENGTH, longest, _STRING)
-            self.add(MATCH, [self.automaton("^(" + expression + ")$", ["format"]), what], _STRING)
+                self.add(MAX_LENGTH, longest, A_STRING)
+            self.add(MATCH, [self.automaton("^(" + expression + ")$", ["format"]), what], A_STRING)
 
     def automaton(self, pattern, keys):
         try:
@@ -130,37 +130,37 @@ class Node:
             raise SchemaError(self.path + ["prefixItems"], "expected at least one schema")
         if type(self.schema.get("items")) is list:
             raise SchemaError(self.path + ["items"], "expected a schema, got an array; in 2020-12 that is \"prefixItems\"")
-        nodes = [self.child("items") if "items" in self.schema else _ANYTHING]
+        nodes = [self.child("items") if "items" in self.schema else ANYTHING]
         nodes += [self.child("prefixItems", at) for at in range(len(first or ()))]
-        if nodes != [_ANYTHING]:
-            self.add(ITEMS, nodes, _ARRAY)
+        if nodes != [ANYTHING]:
+            self.add(ITEMS, nodes, AN_ARRAY)
         lowest, highest = (count(self.schema[word], self.path + [word]) if word in self.schema else default
                            for word, default in (("minContains", 1), ("maxContains", -1)))
         if "contains" in self.schema:
-            self.add(CONTAINS, [lowest, highest, self.child("contains")], _ARRAY)
+            self.add(CONTAINS, [lowest, highest, self.child("contains")], AN_ARRAY)
         if self.get("uniqueItems", bool, "true or false"):
-            self.add(UNIQUE, 1, _ARRAY)
+            self.add(UNIQUE, 1, AN_ARRAY)
 
     def object(self):
         members = {name: self.child("properties", name) for name in self.names("properties")}
         patterns = []
         for pattern in self.names("patternProperties"):
             patterns += [self.automaton(pattern, ["patternProperties", pattern]), self.child("patternProperties", pattern)]
-        others = self.child("additionalProperties") if "additionalProperties" in self.schema else _ANYTHING
+        others = self.child("additionalProperties") if "additionalProperties" in self.schema else ANYTHING
         required = strings(self.schema.get("required", []), self.path + ["required"])
         first = [name for name in members if name in required]
-        last = [name for name in members if name not in first and (members[name] != _ANYTHING or others != _ANYTHING)]
-        if first or last or patterns or others != _ANYTHING:
+        last = [name for name in members if name not in first and (members[name] != ANYTHING or others != ANYTHING)]
+        if first or last or patterns or others != ANYTHING:
             arg = [len(first), others, patterns or 0]
             for name in first + last:
                 arg += [name, members[name]]
-            self.add(OBJECT, arg, _OBJECT)
+            self.add(OBJECT, arg, AN_OBJECT)
         rest = [name for name in required if name not in members]
         if rest:
-            self.add(REQUIRED, rest, _OBJECT)
-        names = self.child("propertyNames") if "propertyNames" in self.schema else _ANYTHING
-        if type(names) is list or names < 0 or not names & _STRING:
-            self.add(NAMES, names, _OBJECT)
+            self.add(REQUIRED, rest, AN_OBJECT)
+        names = self.child("propertyNames") if "propertyNames" in self.schema else ANYTHING
+        if type(names) is list or names < 0 or not names & A_STRING:
+            self.add(NAMES, names, AN_OBJECT)
 
     def names(self, word):
         """Return the names of an object of schemas, in the order of the document."""
@@ -169,77 +169,6 @@ class Node:
             if type(name) is not str:
                 raise SchemaError(self.path + [word], "expected text as a name, got %s" % plain(name))
         return list(members or ())
-
-    def combine(self):
-        if "$ref" in self.schema:
-            self.add(ALL, [self.compiler.reference(self.schema["$ref"], self.path + ["$ref"], self.here)])
-        self.all_of(self.several("allOf"))
-        if "anyOf" in self.schema:
-            self.any_of(self.several("anyOf"))
-        if "oneOf" in self.schema:
-            self.one_of(self.several("oneOf"))
-        if "not" in self.schema:
-            node = self.same("not")
-            if type(node) is int and node >= 0:
-                self.mask &= ~node
-            else:
-                self.add(NOT, node)
-        for name in self.names("dependentSchemas"):
-            self.when_present(name, self.same("dependentSchemas", name))
-        for name, others in (self.get("dependentRequired", dict, "an object of arrays of names") or {}).items():
-            others = strings(others, self.path + ["dependentRequired", name])
-            if others:
-                self.when_present(name, [_ANYTHING, REQUIRED, others])
-        branches = [self.same(word) if word in self.schema else _ANYTHING for word in ("if", "then", "else")]
-        if "if" in self.schema and branches[1:] != [_ANYTHING, _ANYTHING]:
-            self.add(IF, branches)
-
-    def several(self, word):
-        schemas = self.get(word, list, "an array of schemas")
-        if schemas == []:
-            raise SchemaError(self.path + [word], "expected at least one schema")
-        return [self.same(word, at) for at in range(len(schemas or ()))]
-
-    def all_of(self, nodes):
-        rest = []
-        for node in nodes:
-            if type(node) is list:              # its checks are as good as this schema's own
-                self.mask &= node[0]
-                for at in range(1, len(node), 2):
-                    self.add(node[at], node[at + 1])
-            elif node >= 0:
-                self.mask &= node
-            else:
-                rest.append(node)
-        if rest:
-            self.add(ALL, rest)
-
-    def any_of(self, nodes):
-        """Masks become one mask: the kinds of value divide all values."""
-        mask = 0
-        rest = []
-        for node in nodes:
-            if type(node) is int and node >= 0:
-                mask |= node
-            else:
-                rest.append(node)
-        if not rest or mask == _ANYTHING:
-            self.mask &= mask
-        else:
-            self.add(ANY, ([mask] if mask else []) + rest)
-
-    def one_of(self, nodes):
-        nodes = [node for node in nodes if node != 0]
-        mask = 0
-        for node in nodes:
-            if type(node) is not int or node < 0 or mask & node:
-                self.add(ONE, nodes)
-                return
-            mask |= node
-        self.mask &= mask
-
-    def when_present(self, name, node):
-        self.add(IF, [[_OBJECT, REQUIRED, [name]], node, _ANYTHING], _OBJECT)
 
 
 def _clip(pattern):
