@@ -9,11 +9,8 @@ effect; what needs the world goes to the shell's queue (core/effect.py), what ne
     tick(now) when deadline() has come      approvals run out, a drain ends, heartbeats
 """
 from clawlite.core import lifecycle
-from clawlite.core.effect import APPROVE, ASK, CANCEL, LOG, RESOLVE, RUN
+from clawlite.core.effect import APPROVE, CANCEL, CLOSE, LOG, OPEN, RECEIVE, RESOLVE, RUN, SECRET, SLEEP
 from clawlite.core.errors import ApprovalDenied, ApprovalTimeout, ClawError, InternalError, InvalidRequest, ProviderError
-from clawlite.core.image import REFLEX, REPLAY
-
-USE_REFLEX, USE_REPLAY = 0, 1   # entries of ``agent.providers`` in the image
 
 
 class Task:
@@ -22,6 +19,8 @@ class Task:
     ended     function(value, error, now_ms), called once at its end
     approval  what it waits for, or None
     tool      name of the tool whose handler runs, or None
+    wake_ms   monotonic time at which it goes on with ``wake``, or None
+    receives  bool, it waits for bytes of its connection
     """
 
     def __init__(self, number: int, generator, ended):
@@ -30,6 +29,9 @@ class Task:
         self.ended = ended
         self.approval = None
         self.tool = None
+        self.wake_ms = None
+        self.wake = None
+        self.receives = False
 
 
 class Agent:
@@ -46,10 +48,19 @@ class Agent:
         self.tasks = {}
         self.waiting = []       # tasks with an approval, in the order in which they asked
         self.on_wait = None     # function(task): a console that shows approvals
+        self.codecs = None      # (loads, dumps) and
+        self.meter = None       # meter.Meter: set by a shell that reaches remote providers
         self._max_tasks = max_tasks
         self._last = 0
-        self._providers = None
+        self._chain = None
         self._drain = None      # [due_ms, function(drained, now_ms)]
+
+    def chain(self):
+        """Return the ``chain.Chain`` of this agent's providers, made when it is first asked for."""
+        if self._chain is None:
+            from clawlite.core.chain import Chain
+            self._chain = Chain(self.image, self.codecs, self.meter)
+        return self._chain
 
     # -- lifecycle
 
@@ -102,6 +113,12 @@ class Agent:
         if task is not None:
             self._advance(task, outcome, None, now_ms)
 
+    def received(self, number: int, outcome: tuple, now_ms: int):
+        """Hand in what the connection of a task received; dropped when the task does not wait for it any more."""
+        task = self.tasks.get(number)
+        if task is not None and task.receives:
+            self._advance(task, outcome, None, now_ms)
+
     def cancel(self, number: int, error, now_ms: int):
         """End a task with *error*, whatever it waits for; its handler is ended too."""
         task = self.tasks.get(number)
@@ -112,30 +129,32 @@ class Agent:
             self._end(task, None, error, now_ms)
 
     def _advance(self, task, value, error, now_ms: int):
-        task.tool = None
+        task.tool = task.wake_ms = None
+        task.receives = False
         try:
             while True:
                 effect = task.generator.throw(error) if error else task.generator.send(value)
-                value, error = None, None
+                value = error = None
                 kind = effect[0]
-                if kind == ASK:
-                    try:
-                        value = self._ask(effect[1])
-                    except ClawError as e:
-                        error = e
-                elif kind == APPROVE:
+                if kind == APPROVE:
                     self._wait(task, effect[1], now_ms)
                     return
-                elif kind == RUN:
+                if kind == RUN:
                     timeout = effect[1].timeout_ms
                     task.tool = effect[1].name
                     self.effects.append((RUN, task.number, effect[1], effect[2], now_ms + timeout if timeout else None))
                     return
-                elif kind == RESOLVE:
-                    self.effects.append((RESOLVE, task.number, effect[1]))
+                if kind == RECEIVE or kind == SLEEP:
+                    task.receives = kind == RECEIVE
+                    task.wake_ms = now_ms + effect[1]
+                    task.wake = (True, None) if kind == SLEEP else \
+                        (False, ProviderError("it said nothing for %d s" % (effect[1] // 1000)))
                     return
-                else:
-                    self.effects.append(effect)
+                if kind in (RESOLVE, SECRET, OPEN, CLOSE):
+                    effect = (kind, task.number) + effect[1:]
+                self.effects.append(effect)
+                if kind == RESOLVE or kind == SECRET:
+                    return
         except StopIteration as e:
             self._end(task, e.value, None, now_ms)
         except ClawError as e:
@@ -148,18 +167,6 @@ class Agent:
             self._forget(task)
             task.ended(value, error, now_ms)
             self._drained(now_ms)
-
-    def _ask(self, messages: list):
-        """Return the first reply of the providers in their order; none left is a ``ProviderError`` (-32020)."""
-        if self._providers is None:
-            self._providers = [_provider(kind, self.image) for kind in self.image.agent.providers]
-        why = []
-        for provider in self._providers:
-            try:
-                return provider.reply(messages)
-            except ProviderError as e:
-                why.append(e.message)
-        raise ProviderError("no provider left: " + "; ".join(why))
 
     # -- approvals
 
@@ -207,6 +214,10 @@ class Agent:
         for task in list(self.waiting):
             if task.approval is not None and now_ms >= task.approval.due_ms:
                 self._expire(task, now_ms)
+        for number in sorted(self.tasks):
+            task = self.tasks.get(number)
+            if task is not None and task.wake_ms is not None and now_ms >= task.wake_ms:
+                self._advance(task, task.wake, None, now_ms)
         self._drained(now_ms)
 
     def deadline(self):
@@ -215,6 +226,10 @@ class Agent:
         for task in self.waiting:
             if first is None or task.approval.due_ms < first:
                 first = task.approval.due_ms
+        for number in self.tasks:
+            wake_ms = self.tasks[number].wake_ms
+            if wake_ms is not None and (first is None or wake_ms < first):
+                first = wake_ms
         return first
 
     def next_effect(self):
@@ -224,11 +239,3 @@ class Agent:
 
 def _about(approval) -> dict:
     return {"tool": approval.tool.name, "rule_id": approval.rule[0] if approval.rule else None}
-
-
-def _provider(kind: int, image):
-    if kind == USE_REFLEX:
-        from clawlite.core.reflex import Reflex
-        return Reflex(image.section(REFLEX) or [])
-    from clawlite.core.replay import Replay
-    return Replay(image.section(REPLAY))

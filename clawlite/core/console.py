@@ -34,6 +34,7 @@ class Console:
         self.interrupted = False        # True once Ctrl-C ended a turn
         self.once = False               # leave after the first turn
         self._lines = []
+        self._history = None
         self._turn = None               # number of the task, while one is under way
         self._closing = False
         self._left = False
@@ -129,8 +130,11 @@ class Console:
 
     def _begin(self, text: str, now_ms: int):
         self._turn = _BEGINNING
+        if self._history is None:
+            from clawlite.core.history import History
+            self._history = History()
         try:
-            number = self.agent.begin(turn(self.agent.image, text), self._ended, now_ms)
+            number = self.agent.begin(turn(self.agent.image, text, self.agent.chain(), self._history), self._ended, now_ms)
         except ClawError as e:
             self._ended(None, e, now_ms)
             return

@@ -1,21 +1,29 @@
 """Effects: what the core asks of its shell, as tuples that begin with one of these numbers.
 
     (SAY, text)                            show a line to the person on the console
+    (WRITE, text)                          show text as it comes, without an end of line
     (PROMPT, text)                         the console waits for a line
     (SEND, message)                        a JSON-RPC message (dict or list) for the operator
     (LOG, event)                           a dict for the log: never stdout
-    (RUN, task, tool, arguments, due_ms)   run a tool's handler; answer with ``Agent.done(task, outcome, now_ms)``
-    (CANCEL, task)                         end the handler of a task, which nobody waits for any more
-    (RESOLVE, task, path)                  resolve links of a virtual path; answer with ``done`` and the real virtual path
+    (STORE, name, value)                   keep *value* (JSON) under *name* over a restart, before anything else is done
     (EXIT, code)                           leave, with an exit code
+    (RUN, task, tool, arguments, due_ms)   run a tool's handler                           -> done
+    (CANCEL, task)                         end the handler and the connection of a task, which nobody waits for any more
+    (RESOLVE, task, path)                  resolve links of a virtual path                -> done
+    (SECRET, task, name)                   what a ``secret_ref`` names                    -> done
+    (OPEN, task, scheme, host, port, parts, timeout_ms)    connect, and send *parts*: list of bytes
+    (CLOSE, task)                          end the connection of a task
 
-    outcome   (True, value) or (False, exception); of RESOLVE, the value is a normalised absolute path
-    due_ms    monotonic time at which the handler's work is ended, or None
+    -> done    answered by ``Agent.done(task, outcome, now_ms)``
+    outcome    (True, value) or (False, exception); of RESOLVE, the value is a normalised absolute path
+    due_ms     monotonic time at which the handler's work is ended, or None
+    what a connection receives goes to ``Agent.received(task, outcome, now_ms)``: bytes, b"" at its end
 
-The generators of a turn and of a tool call yield RUN and RESOLVE without the task; the agent adds it.  They also
-yield two that never leave the core:
+The generators of a turn and of a tool call yield those with a task without it; the agent adds it.  They also yield three
+that never leave the core:
 
-    (ASK, messages)                        what does the provider say?
     (APPROVE, approval)                    wait for a person
+    (RECEIVE, timeout_ms)                  wait for bytes of the task's connection
+    (SLEEP, ms)                            wait
 """
-SAY, PROMPT, SEND, LOG, RUN, CANCEL, RESOLVE, EXIT, ASK, APPROVE = range(1, 11)
+SAY, WRITE, PROMPT, SEND, LOG, STORE, EXIT, RUN, CANCEL, RESOLVE, SECRET, OPEN, CLOSE, APPROVE, RECEIVE, SLEEP = range(1, 17)

@@ -13,7 +13,8 @@
     |  +- ApprovalTimeout  -32012
     |  +- ApprovalDenied   -32013
     +- ToolTimeout         -32014  it ran, was ended, and did not finish
-    +- ProviderError       -32020
+    +- ProviderError       -32020  it could not be asked, or gave no answer
+    |  +- QuotaExceeded    -32021  a limit forbids the request
     +- ImageError          -32060  the image (or a piece of CBOR in it) is damaged or of another format
     |  +- CBORError        -32060
     |  +- ImageMismatch    -32061  the image is whole, but asks for what this device lacks
@@ -101,6 +102,10 @@ class ToolTimeout(ClawError):
 
 class ProviderError(ClawError):
     code = -32020
+
+
+class QuotaExceeded(ProviderError):
+    code = -32021
 
 
 class ImageError(ClawError):

@@ -21,7 +21,7 @@ from clawlite.core import cbor
 from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.text import decode_utf8
 
-AGENT, TOOLS, RECORDS, RULES, AUTOMATA, PROSE, REFLEX, REPLAY, PINS = range(1, 10)
+AGENT, TOOLS, RECORDS, RULES, AUTOMATA, PROSE, REFLEX, REPLAY, PINS, PROVIDERS, WIRE = range(1, 12)
 READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS = 1, 2, 4, 8, 16, 32, 64
 BUILTIN, MAKER = 0, 1           # who wrote a tool's handler: the registry, or tools.py
 
@@ -147,6 +147,10 @@ class Image:
             if len(self._rules) < self._keep:
                 self._rules[number] = rule
         return rule
+
+    def provider(self, number: int) -> list:
+        """Return row *number* of the remote providers (core/provider.py)."""
+        return cbor.decode(self._row(PROVIDERS, number))
 
     def automaton(self, number: int) -> bytes:
         """Return the table of automaton *number*, its bounds checked once (core/automaton.py)."""

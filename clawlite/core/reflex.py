@@ -50,7 +50,7 @@ class Reflex:
         text = "" if say is None else "".join([p if isinstance(p, str) else self._show(p[0]) for p in say])
         if tool is None:
             return Reply(text, [])
-        return Reply(text, [(tool, self._arguments(arguments))])
+        return Reply(text, [("", tool, self._arguments(arguments), "")])
 
     def _begin(self, text: list):
         if len(text) <= MAX_WORDS:

@@ -33,4 +33,4 @@ class Replay:
                                 % (self._turn + 1, len(rounds)), "end it with a reply that calls no tool")
         text, calls = rounds[self._round]
         self._round += 1
-        return Reply(text, [(name, arguments) for name, arguments in calls])
+        return Reply(text, [("", name, arguments, "") for name, arguments in calls])

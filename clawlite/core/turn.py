@@ -1,11 +1,11 @@
 """The agent loop: one message of a person, to its final reply.
 
-    context -> (ASK) -> text and tool calls -> each call through the one pipeline -> results -> next round
+    context -> providers (core/chain.py) -> text and tool calls -> each call through the one pipeline -> next round
 
 A generator of effects.  It ends with the provider's text, with a budget, or with an error that says why.
 """
-from clawlite.core.effect import ASK, SAY
-from clawlite.core.errors import ClawError, Denied, ProviderError
+from clawlite.core.effect import SAY
+from clawlite.core.errors import ClawError, Denied, InvalidParams, ProviderError
 from clawlite.core.render import canonical
 from clawlite.core.tools import call
 
@@ -15,55 +15,67 @@ MAX_CALLS = 16                  # tool calls in one round
 class Reply:
     """What a provider says in one round.
 
-    text    str, shown at once; may be empty
-    calls   list of (tool name, arguments); empty ends the turn
+    text   str, may be empty
+    calls  list of (id, tool name, arguments, raw); empty ends the turn.  id and raw are what a remote provider sent, ""
+           from the others; arguments are None when raw is not JSON
+    shown  bool, the text has been shown already, piece by piece
     """
 
-    def __init__(self, text: str, calls: list):
+    def __init__(self, text: str, calls: list, shown: bool = False):
         self.text = text
         self.calls = calls
+        self.shown = shown
 
 
 class Message:
-    """One message of a turn, as providers see it.
+    """One message of a conversation, as providers see it.
 
-    role      "user", "assistant" or "tool"
-    text      str
-    tool      name of the tool, for role "tool"
-    result    ``tools.Result``, or the error that refused the call, for role "tool"
+    role    "user", "assistant" or "tool"
+    text    str
+    calls   of an assistant: as in ``Reply``
+    id      of a tool: the id of the call that it answers
+    tool    of a tool: its name
+    result  of a tool: ``tools.Result``, or the error that refused the call
     """
 
-    def __init__(self, role: str, text: str, tool: str = None, result=None):
+    def __init__(self, role: str, text: str, calls: list = (), id: str = "", tool: str = "", result=None):
         self.role = role
         self.text = text
+        self.calls = calls
+        self.id = id
         self.tool = tool
         self.result = result
 
 
-def turn(image, text: str):
+def turn(image, text: str, chain, history):
     """Run one turn; a generator of effects that returns True when no tool call was refused.
 
-    Raises ``ProviderError`` when the provider cannot go on.  Budget: ``agent.max_rounds`` rounds, 16 calls in each.
+    chain    ``chain.Chain``
+    history  ``history.History``; this turn is added to it
+    Raises ``ProviderError`` when no provider can go on.  Budget: ``agent.max_rounds`` rounds, 16 calls in each.
     """
-    messages = [Message("user", text)]
+    history.begin(Message("user", text))
+    messages = history.turn
     clean = True
     for _ in range(image.agent.max_rounds):
-        reply = yield (ASK, messages)
-        if reply.text:
+        reply = yield from chain.ask(history)
+        if reply.text and not reply.shown:
             yield (SAY, reply.text)
-        messages.append(Message("assistant", reply.text))
+        messages.append(Message("assistant", reply.text, reply.calls))
         if not reply.calls:
             return clean
         if len(reply.calls) > MAX_CALLS:
             raise ProviderError("the provider asked for %d tool calls at once, expected at most %d" % (len(reply.calls), MAX_CALLS))
-        for name, arguments in reply.calls:
+        for id, name, arguments, raw in reply.calls:
             try:
+                if arguments is None:
+                    raise InvalidParams("%s: the arguments are not a JSON object: %s" % (canonical(name, 40), canonical(raw, 80)))
                 result = yield from call(image, name, arguments, "provider")
                 said = result.text
             except ClawError as e:
                 result = e
                 said = e.message
                 clean = clean and not isinstance(e, Denied)
-            messages.append(Message("tool", said, name if isinstance(name, str) else canonical(name, 40), result))
+            messages.append(Message("tool", said, (), id, name if isinstance(name, str) else canonical(name, 40), result))
     yield (SAY, "Stopped after %d rounds without an end." % image.agent.max_rounds)
     return clean

@@ -13,7 +13,7 @@ from clawlite.host.link import Linker
 UNITS = {
     "base": ["errors", "text", "cbor", "image", "memory"],
     "core": ["effect", "policy", "schema", "lifecycle", "tools", "agent", "rpc", "session", "handlers", "frame", "jsontext", "device"],
-    "talk": ["render", "turn", "console"],
+    "talk": ["render", "turn", "chain", "history", "console"],
 }
 NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "seal")
 

@@ -61,19 +61,19 @@ def begin(text="go 3"):
 
 
 def go_on(reflex, messages, result, text=""):
-    messages.append(Message("tool", text, "t", result))
+    messages.append(Message("tool", text, (), "", "t", result))
     return reflex.reply(messages)
 
 
 def test_a_rule_says_and_calls_with_slots():
     _, _, reply = begin()
-    assert reply.text == "Going 3." and reply.calls == [("t", {"n": 3, "k": 1})]
+    assert reply.text == "Going 3." and reply.calls == [("", "t", {"n": 3, "k": 1}, "")]
 
 
 def test_the_first_branch_that_holds_goes_on():
     reflex, messages, _ = begin()
     reply = go_on(reflex, messages, Result("{}", False, {"v": 4}))
-    assert reply.text == "low 4, asked 3" and reply.calls == [("t", {})]
+    assert reply.text == "low 4, asked 3" and reply.calls == [("", "t", {}, "")]
     reflex, messages, _ = begin()
     assert go_on(reflex, messages, Result("{}", False, {"v": 5})).text == "ok 5"
     reflex, messages, _ = begin()
@@ -102,7 +102,7 @@ def test_no_rule_is_said_with_examples():
 
 def test_a_turn_that_another_provider_began_is_not_continued():
     reflex, messages, _ = begin()
-    other = [Message("user", "go 3"), Message("tool", "from elsewhere", "t", Result("from elsewhere", False, {"v": 1}))]
+    other = [Message("user", "go 3"), Message("tool", "from elsewhere", (), "", "t", Result("from elsewhere", False, {"v": 1}))]
     assert reflex.reply(other).text == "from elsewhere"
 
 

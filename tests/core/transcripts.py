@@ -18,7 +18,8 @@ from clawlite.core.session import Session
 FOLDER = (__file__.rpartition("/")[0] or ".") + "/../golden/"
 
 NAMES = {E.SAY: "say", E.PROMPT: "prompt", E.SEND: "send", E.LOG: "log", E.RUN: "run", E.CANCEL: "cancel",
-         E.RESOLVE: "resolve", E.EXIT: "exit"}
+         E.RESOLVE: "resolve", E.EXIT: "exit", E.WRITE: "write", E.STORE: "store", E.SECRET: "secret",
+         E.OPEN: "open", E.CLOSE: "close"}
 
 
 def decoder():

@@ -1,0 +1,57 @@
+"""The providers of an agent, asked in their order (CKP 0.2.0, 5.2: in array order, none skipped).
+
+``agent.providers`` in the image: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS.
+"""
+from clawlite.core.effect import SAY
+from clawlite.core.errors import ProviderError, QuotaExceeded
+from clawlite.core.image import REFLEX, REPLAY
+
+
+class Chain:
+    """All providers of one agent.
+
+    image   ``image.Image``
+    codecs  (loads, dumps) of the shell, for remote providers
+    meter   ``meter.Meter``, or None when there is no remote provider
+    """
+
+    def __init__(self, image, codecs, meter):
+        self._meter = meter
+        self._providers = [_provider(number, image, codecs) for number in image.agent.providers]
+
+    def ask(self, history):
+        """A generator of effects that returns the first ``turn.Reply`` that a provider gives to *history*.
+
+        Raises ``ProviderError`` (-32020) when none is left; ``QuotaExceeded`` (-32021) when limits alone were in the way.
+        """
+        why, last = [], None
+        for number, (name, provider) in enumerate(self._providers):
+            try:
+                if name in _BUILTIN:
+                    return provider.reply(history.turn)
+                return (yield from provider.ask(history, self._meter))
+            except ProviderError as e:
+                why.append(e.message)
+                last = e
+            following = self._providers[number + 1:number + 2]
+            if following and name not in _BUILTIN:
+                yield (SAY, "%s; next: %s" % (last.message, following[0][0]))
+        if isinstance(last, QuotaExceeded) and len(why) == 1:
+            raise last
+        raise ProviderError("no provider left: " + "; ".join(why) if len(why) > 1 else why[0])
+
+
+_BUILTIN = ("reflex", "replay")
+
+
+def _provider(number: int, image, codecs) -> tuple:
+    """Return (its name, the provider)."""
+    if number == 0:
+        from clawlite.core.reflex import Reflex
+        return "reflex", Reflex(image.section(REFLEX) or [])
+    if number == 1:
+        from clawlite.core.replay import Replay
+        return "replay", Replay(image.section(REPLAY))
+    from clawlite.core.provider import Provider
+    provider = Provider(image.provider(number - 2), image, codecs[0], codecs[1])
+    return provider.name, provider

@@ -1,0 +1,47 @@
+"""The conversation that a remote provider sees: whole turns, the newest last.
+
+A turn is never parted: a tool call stays with its result.  What no longer fits is forgotten turn by turn, the oldest first.
+"""
+MAX_BYTES = 65536               # of text in earlier turns
+_OVERHEAD = 48                  # bytes of JSON around a message
+
+
+class History:
+    """One conversation.
+
+    max_bytes  int, how much of earlier turns is kept
+    """
+
+    def __init__(self, max_bytes: int = MAX_BYTES):
+        self._max = max_bytes
+        self._turns = []                # [[message, ...], bytes]
+        self.turn = []                  # messages of the turn under way
+
+    def begin(self, message) -> None:
+        """Begin a turn with a person's *message* (``turn.Message``); one that ended without an answer is kept too."""
+        if self.turn:
+            self._turns.append([self.turn, _size(self.turn)])
+        self.turn = [message]
+        total = sum([size for _, size in self._turns])
+        while self._turns and total > self._max:
+            total -= self._turns.pop(0)[1]
+
+    def context(self, room: int) -> list:
+        """Return the messages for a request: this turn, and as many earlier ones as *room* bytes admit (0: all)."""
+        messages = []
+        left = room - _size(self.turn)
+        for turn, size in reversed(self._turns):
+            if room and size > left:
+                break
+            left -= size
+            messages = turn + messages
+        return messages + self.turn
+
+
+def _size(messages: list) -> int:
+    total = 0
+    for message in messages:
+        total += len(message.text) + _OVERHEAD
+        for _, name, _, raw in message.calls:
+            total += len(name) + len(raw) + _OVERHEAD
+    return total

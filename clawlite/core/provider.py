@@ -1,0 +1,185 @@
+"""A remote provider: one request and its attempts, as effects (CKP 0.2.0, 5.2).
+
+    limits -> secret -> OPEN -> RECEIVE ... -> answer          an attempt
+    a failure that may pass -> wait -> the next attempt        at most ``max_attempts``
+
+1. Nothing here knows sockets: bytes go out with OPEN and come in with RECEIVE.  2. A failure says itself in one line:
+which provider, why, tried how often, what comes next.  3. No attempt follows one whose tool calls were handed on.
+"""
+from clawlite.core import http1
+from clawlite.core.effect import CLOSE, OPEN, RECEIVE, SAY, SECRET, SLEEP, STORE, WRITE
+from clawlite.core.errors import ProviderError
+from clawlite.core.image import WIRE
+from clawlite.core.turn import Reply
+
+OPENAI, ANTHROPIC = 2, 3
+NONE, BEARER, KEY_HEADER = range(3)
+EXPONENTIAL, LINEAR, CONSTANT = range(3)
+CONNECT_MS = 10000
+SILENCE_MS = 60000              # without a byte, before or inside an answer
+MAX_BODY = 1048576              # bytes of an answer
+MAX_WAIT_MS = 60000             # a longer Retry-After goes to the next provider
+PASSING = (408, 425, 429, 500, 502, 503, 504, 529)      # statuses that another attempt may not meet
+
+
+class Passing(ProviderError):
+    """A failure that another attempt may not meet.  ``wait_ms``: what Retry-After asked for, or None."""
+    wait_ms = None
+
+
+class Provider:
+    """One row of the image's PROVIDERS.
+
+    name      str;  kind: OPENAI or ANTHROPIC
+    tls       bool, host str, port int, target str of the request line
+    auth      NONE, BEARER or KEY_HEADER; secret: the reference
+    prefix    (offset, length) in WIRE: the body up to the first message of the conversation
+    """
+
+    def __init__(self, row: list, image, loads, dumps):
+        (self.name, self.kind, self.tls, self.host, self.port, self.target, self.model, self.auth, self.secret, self.stream,
+         self.max_attempts, self.backoff, self.delay_ms, self.per_day, self.per_request, self.per_minute, self.window,
+         self.prefix) = row
+        self.image = image
+        if self.kind == OPENAI:
+            from clawlite.core.openai import Codec
+        else:
+            from clawlite.core.anthropic import Codec
+        self.codec = Codec(loads, dumps)
+
+    def ask(self, history, meter):
+        """A generator of effects that returns a ``Reply``.
+
+        history  ``history.History``
+        meter    ``meter.Meter``
+        Raises ``ProviderError`` when its attempts are used up, ``QuotaExceeded`` before a request that a limit forbids.
+        """
+        attempt = 1
+        while True:
+            try:
+                answer = yield from self._attempt(history, meter)
+                return Reply(answer.text, answer.calls, answer.shown)
+            except Passing as e:
+                wait = e.wait_ms if e.wait_ms is not None else self._wait(attempt, meter)
+                if attempt >= self.max_attempts or wait > MAX_WAIT_MS:
+                    raise ProviderError("provider %s: %s (tried %d of %d)" % (self.name, e.message, attempt, self.max_attempts))
+                yield (SAY, "provider %s: %s (tried %d of %d, again in %d.%d s)"
+                       % (self.name, e.message, attempt, self.max_attempts, wait // 1000, wait % 1000 // 100))
+                yield (SLEEP, wait)
+                attempt += 1
+
+    def _wait(self, attempt: int, meter) -> int:
+        """Return the milliseconds before the next attempt: as declared, and up to a quarter more, so that many do not come at once."""
+        wait = self.delay_ms
+        if self.backoff == EXPONENTIAL:
+            wait <<= attempt - 1 if attempt < 12 else 11
+        elif self.backoff == LINEAR:
+            wait *= attempt
+        if wait > MAX_WAIT_MS:
+            wait = MAX_WAIT_MS - MAX_WAIT_MS // 5
+        return wait + meter.jitter(wait // 4)
+
+    def _attempt(self, history, meter):
+        wait = meter.pause(self)
+        if wait:
+            yield (SAY, "provider %s: %d requests a minute are its limit, waiting %d s" % (self.name, self.per_minute, wait // 1000 + 1))
+            yield (SLEEP, wait)
+        parts, size = self._body(history, meter)
+        headers = [("Content-Type", "application/json"), ("Accept", "text/event-stream" if self.stream else "application/json"),
+                   ("User-Agent", "clawlite")]
+        if self.kind == ANTHROPIC:
+            headers.append(("anthropic-version", "2023-06-01"))
+        if self.auth != NONE:
+            done, key = yield (SECRET, self.secret)
+            if not done:
+                raise ProviderError("provider %s: %s" % (self.name, key.message))
+            headers.append(("Authorization", "Bearer " + key) if self.auth == BEARER else
+                           ("x-api-key" if self.kind == ANTHROPIC else "api-key", key))
+        default = self.port == (443 if self.tls else 80)
+        host = self.host if default else "%s:%d" % (self.host, self.port)
+        head = http1.request("POST", self.target, host, headers, size)
+        meter.sent()
+        yield (OPEN, "https" if self.tls else "http", self.host, self.port, [head] + parts, CONNECT_MS)
+        try:
+            answer = yield from self._answer()
+        except ProviderError:
+            yield (CLOSE,)
+            raise
+        yield (CLOSE,)
+        spent = meter.spend(self, answer, size // 4)
+        if spent is not None:
+            yield (STORE, "meters", spent)
+        return answer
+
+    def _body(self, history, meter) -> tuple:
+        """Return (parts of the body, its bytes): the image's prefix, the messages that fit the window, the end."""
+        prefix = self.image.part(WIRE, self.prefix[0], self.prefix[1])
+        room = (self.window - 1) * 4 - len(prefix) if self.window else 0
+        texts = self.codec.messages(history.context(room))
+        body = ",".join(texts).encode()
+        first = b"," if self.kind == OPENAI else b""        # behind the system message, which Anthropic keeps apart
+        allowed = meter.allowed(self, (len(prefix) + len(body)) // 4)
+        end = b'],"max_tokens":%d}' % allowed
+        return [prefix, first, body, end], len(prefix) + len(first) + len(body) + len(end)
+
+    def _answer(self):
+        """Receive one answer; a generator that returns a ``wire.Answer`` whose text is whole."""
+        response, stream, said, body = http1.Response(), None, [], bytearray()
+        status, headers = 0, {}
+        while True:
+            done, data = yield (RECEIVE, SILENCE_MS)
+            if not done:
+                raise (ProviderError if data.message.startswith("certificate") else Passing)(data.message)
+            if data:
+                response.feed(data)
+            else:
+                response.at_end()
+            event = response.next_event()
+            while event:
+                if event[0] == "head":
+                    status, headers = event[1], event[2]
+                    if status == 200 and "event-stream" in headers.get("content-type", ""):
+                        stream = self.codec.stream()
+                elif event[0] == "end":
+                    if status != 200:
+                        raise self._refused(status, headers, bytes(body))
+                    answer = stream.at_end() if stream else self.codec.whole(bytes(body))
+                    return self._whole(answer, said)
+                elif stream:
+                    stream.feed(event[1])
+                    answer = yield from self._pieces(stream, said)
+                    if answer:
+                        return answer
+                elif len(body) + len(event[1]) <= MAX_BODY:
+                    body.extend(event[1])
+                else:
+                    raise ProviderError("the answer is longer than %d bytes" % MAX_BODY)
+                event = response.next_event()
+            if not data:
+                raise Passing("the connection was closed before the answer was whole")
+
+    def _pieces(self, stream, said: list):
+        """Show what a stream has; return the answer when it is whole, else None."""
+        event = stream.next_event()
+        while event:
+            if event[0] == "end":
+                return self._whole(event[1], said)
+            said.append(event[1])
+            yield (WRITE, event[1])
+            event = stream.next_event()
+
+    def _whole(self, answer, said: list):
+        if said:
+            answer.text = "".join(said) + answer.text
+            answer.shown = True
+        return answer
+
+    def _refused(self, status: int, headers: dict, body: bytes):
+        message = self.codec.error(status, body)
+        if status not in PASSING:
+            return ProviderError("provider %s: %s" % (self.name, message))
+        e = Passing(message)
+        after = headers.get("retry-after", "")
+        if after and len(after) < 6 and after.isdigit():
+            e.wait_ms = int(after) * 1000
+        return e
