@@ -6,9 +6,8 @@
    finite floats.  No tags (image.py knows its own by its bytes), no indefinite lengths, no NaN, no infinity.
 3. Every length is compared with what is left before it is used, ``n > end - pos``: ``pos + n`` overflows when compiled.
 4. What is returned owns its bytes.
-5. Writing is encoder.py: a device only reads.
+5. Writing is encoder.py: a device only reads.  The words for what is wrong are cborfault.py, loaded for them.
 """
-from clawlite.core.errors import CBORError
 from clawlite.core.text import decode_utf8
 
 MAX_DEPTH = 16
@@ -26,12 +25,13 @@ def decode(buf, start: int = 0, end: int = None, max_depth: int = MAX_DEPTH):
     reader = _Reader(buf, start, end)
     value = reader.item(max_depth)
     if reader.pos != end:
-        raise _fault(reader.pos, "the end, found %d more bytes" % (end - reader.pos))
+        raise _fault(reader.pos, "end", end - reader.pos)
     return value
 
 
-def _fault(pos: int, problem: str) -> CBORError:
-    return CBORError("CBOR byte %d: expected %s" % (pos, problem))
+def _fault(pos: int, what: str, *found):
+    from clawlite.core import cborfault
+    return cborfault.fault(pos, what, found)
 
 
 class _Reader:
@@ -39,7 +39,7 @@ class _Reader:
 
     def __init__(self, buf, pos: int, end: int):
         if not 0 <= pos <= end <= len(buf):
-            raise _fault(pos, "a range within %d bytes, found %d..%d" % (len(buf), pos, end))
+            raise _fault(pos, "range", len(buf), pos, end)
         self.raw = buf if type(buf) is bytes else bytes(buf)
         self.data = self.raw
         self.pos = pos
@@ -50,27 +50,27 @@ class _Reader:
         """Return the major type at ``pos``, leave its argument in ``n``, move behind it (behind all of a float)."""
         start = self.pos
         if start >= self.end:
-            raise _fault(start, "an item, found the end")
+            raise _fault(start, "item")
         n = self.data[start]
         major = n >> 5
         n &= 31
         size = 1 << (n - 24) if n > 23 else 0       # bytes that the head has more
         pos = start + 1
         if n > 27 or size > self.end - pos:
-            raise _fault(start, "a whole head of definite length, found additional information %d" % n)
+            raise _fault(start, "head", n)
         if major == 7:
             if n < 20 or n == 23 or n == 24:
-                raise _fault(start, "false, true, null or a float, found simple value %d" % n)
+                raise _fault(start, "simple", n)
         elif size:
             n = 0
             for i in range(pos, pos + size):
                 n = (n << 8) | self.data[i]
             if n < 24 or n >> (4 * size) == 0:      # 4 * size: half of the bits would have done
-                raise _fault(start, "the shortest form, found %d in %d bytes" % (n, size))
+                raise _fault(start, "shortest", n, size)
         self.pos = pos + size
         left = self.end - self.pos
         if 1 < major < 6 and (n > left or (major == 5 and n > left - n)):
-            raise _fault(start, "a length that %d bytes can hold, found %d" % (left, n))
+            raise _fault(start, "length", left, n)
         self.n = n
         return major
 
@@ -97,19 +97,19 @@ class _Reader:
                 text = chunk.decode("utf-8")
                 return text if len(text) == n else decode_utf8(chunk)   # ASCII needs no second look
             except ValueError:
-                raise _fault(pos, "UTF-8, found other bytes")
+                raise _fault(pos, "text")
         if major == 7:
             if n < 25:
                 return None if n == 22 else n == 21
             from clawlite.core import floats
             value = floats.unpack_float(self.raw[start + 1:pos])
             if value is None:
-                raise _fault(start, "a finite float in its shortest form, found another")
+                raise _fault(start, "float")
             return value
         if major == 6:
-            raise _fault(start, "no tag, found tag %d" % n)
+            raise _fault(start, "tag", n)
         if depth <= 0:
-            raise _fault(start, "no deeper nesting, found one more array or map")
+            raise _fault(start, "depth")
         if major == 5:
             return self.table(n, depth - 1)
         result = []
@@ -125,7 +125,7 @@ class _Reader:
             key = self.item(0)
             code = self.raw[start:self.pos]
             if code <= last or code[0] >= 0x80 or 0x40 <= code[0] < 0x60:
-                raise _fault(start, "integers and text as map keys, ascending, found %r" % (key,))
+                raise _fault(start, "key", key)
             last = code
             result[key] = self.item(depth)
         return result

@@ -9,12 +9,12 @@
 """
 import json
 
-from clawlite.core.errors import ParseError
+from clawlite.core.dialect import const
 from clawlite.core.text import decode_utf8
 
-MAX_DEPTH = 32          # arrays and objects open at once
-MAX_NUMBER = 40         # characters of a number
-_MAX_WRITE = 48         # of our own objects: a result wraps what was read
+_MAX_DEPTH = const(32)      # arrays and objects open at once
+_MAX_NUMBER = const(40)     # characters of a number
+_MAX_WRITE = const(48)      # of our own objects: a result wraps what was read
 
 _ESCAPE = b'"\\/bfnrt'
 _MEANING = b'"\\/\b\f\n\r\t'
@@ -32,7 +32,7 @@ def loads(data: bytes):
     try:
         return reader.text()
     except IndexError:
-        raise reader.fault("more, found the end", len(data))
+        raise reader.fault("more", len(data))
 
 
 def dumps(obj) -> str:
@@ -71,12 +71,10 @@ class _Reader:
         self.view = memoryview(data)    # a slice of it copies nothing
         self.pos = 0
 
-    def fault(self, expected: str, pos: int = None) -> ParseError:
-        """Return the error at *pos*; without one: at ``pos``, and what was found is the byte there."""
-        if pos is None:
-            pos = self.pos
-            expected += ", found %r" % self.data[pos:pos + 1]       # b"" at the end
-        return ParseError("JSON byte %d: expected %s" % (pos, expected))
+    def fault(self, what: str, pos: int = None, found=None):
+        """Return the error at *pos*, or else at ``pos``; jsonfault.py has the words."""
+        from jsonfault import fault
+        return fault(self.data, self.pos if pos is None else pos, what, found)
 
     def space(self) -> int:
         """Return the next byte that is not white space; leave ``pos`` at it."""
@@ -94,8 +92,8 @@ class _Reader:
         while True:
             byte = self.space()
             if byte == 123 or byte == 91:
-                if len(opened) >= 2 * MAX_DEPTH:
-                    raise self.fault("at most %d levels" % MAX_DEPTH)
+                if len(opened) >= 2 * _MAX_DEPTH:
+                    raise self.fault("depth", None, _MAX_DEPTH)
                 opened.append(key)
                 value = {} if byte == 123 else []
                 opened.append(value)
@@ -124,7 +122,7 @@ class _Reader:
                         key = self.key(inner)
                     break
                 if byte != (125 if is_map else 93):
-                    raise self.fault("',' or '}'" if is_map else "',' or ']'")
+                    raise self.fault("comma", None, "}" if is_map else "]")
                 self.pos += 1
                 value = opened.pop()
                 key = opened.pop()
@@ -133,17 +131,17 @@ class _Reader:
                     self.space()
                 except IndexError:
                     return value
-                raise self.fault("the end")
+                raise self.fault("end")
 
     def key(self, container: dict) -> str:
         start = self.pos
         if self.data[start] != 34:
-            raise self.fault("a property name in double quotes")
+            raise self.fault("name")
         key = self.string()
         if key in container:
-            raise self.fault("each key once, found %r again" % key[:40], start)
+            raise self.fault("twice", start, key[:40])
         if self.space() != 58:
-            raise self.fault("':'")
+            raise self.fault("colon")
         self.pos += 1
         return key
 
@@ -154,7 +152,7 @@ class _Reader:
             if self.data.startswith(word, self.pos):
                 self.pos += len(word)
                 return value
-        raise self.fault("a value")
+        raise self.fault("value")
 
     def number(self):
         data = self.data
@@ -168,7 +166,7 @@ class _Reader:
                 pos += 1
             self.pos = pos
             if pos == first:
-                raise self.fault("a digit")
+                raise self.fault("digit")
             if part == 0 and data[first] == 48:
                 pos = first + 1         # 01 is 0 and something that may not follow
             byte = data[pos] if pos < len(data) else 0
@@ -182,14 +180,14 @@ class _Reader:
                 break
             pos += 1
         self.pos = pos
-        if pos - start > MAX_NUMBER:
-            raise self.fault("a number of at most %d characters, found %d" % (MAX_NUMBER, pos - start), start)
+        if pos - start > _MAX_NUMBER:
+            raise self.fault("number", start, (_MAX_NUMBER, pos - start))
         literal = str(data[start:pos], "utf-8")
         if part == 0:
             return int(literal)
         value = float(literal)
         if value - value != 0.0:
-            raise self.fault("a finite number, found " + literal, start)
+            raise self.fault("finite", start, literal)
         return value
 
     def string(self) -> str:
@@ -206,14 +204,14 @@ class _Reader:
                 break
             end = data.find(b'"', end + 1)
         if end < 0:
-            raise self.fault("a closing quote for the string that starts here, found none", self.pos)
+            raise self.fault("quote")
         raw = self.view[start:end]
         if end > start and min(raw) < 32:
-            raise self.fault("no raw control character in the string, found one", start)
+            raise self.fault("control", start)
         try:
             value = decode_utf8(raw) if escape < 0 else self.unescape(start, end)
         except ValueError:
-            raise self.fault("UTF-8, found other bytes", start)
+            raise self.fault("text", start)
         self.pos = end + 1
         return value
 
@@ -234,7 +232,7 @@ class _Reader:
                     if 0xD800 <= code <= 0xDFFF:
                         low = self.hex(pos + 6, end) if code < 0xDC00 and data.startswith(b"\\u", pos + 6) else 0
                         if not 0xDC00 <= low <= 0xDFFF:
-                            raise self.fault("a surrogate pair, found half of one", pos)
+                            raise self.fault("half", pos)
                         code = 0x10000 + ((code & 0x3FF) << 10 | low & 0x3FF)
                         pos += 6
                     char = chr(code).encode()
@@ -242,7 +240,7 @@ class _Reader:
                 else:
                     at = _ESCAPE.find(data[pos + 1:pos + 2])
                     if at < 0:
-                        raise self.fault("one of the escapes of RFC 8259, found another", pos)
+                        raise self.fault("escape", pos)
                     char = _MEANING[at:at + 1]
                     pos += 2
                 out[size:size + len(char)] = char
@@ -255,6 +253,6 @@ class _Reader:
         for at in range(pos + 2, pos + 6):
             digit = b"0123456789abcdef".find(self.data[at:at + 1].lower())
             if at >= end or digit < 0:
-                raise self.fault("four hexadecimal digits, found others", pos)
+                raise self.fault("hex", pos)
             code = code << 4 | digit
         return code
