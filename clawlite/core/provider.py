@@ -6,9 +6,8 @@
 1. Nothing here knows sockets: bytes go out with OPEN and come in with RECEIVE.  2. A failure says itself in one line:
 which provider, why, tried how often, what comes next.  3. No attempt follows one whose tool calls were handed on.
 """
-from clawlite.core import http1
 from clawlite.core.effect import CLOSE, OPEN, RECEIVE, SAY, SECRET, SLEEP, STORE, WRITE
-from clawlite.core.errors import ProviderError
+from clawlite.core.errors import ProviderError, QuotaExceeded
 from clawlite.core.image import WIRE
 from clawlite.core.turn import Reply
 
@@ -59,27 +58,36 @@ class Provider:
             try:
                 answer = yield from self._attempt(history, meter)
                 return Reply(answer.text, answer.calls, answer.shown)
-            except Passing as e:
-                wait = e.wait_ms if e.wait_ms is not None else self._wait(attempt, meter)
-                if attempt >= self.max_attempts or wait > MAX_WAIT_MS:
-                    raise ProviderError("provider %s: %s (tried %d of %d)" % (self.name, e.message, attempt, self.max_attempts))
-                yield (SAY, "provider %s: %s (tried %d of %d, again in %d.%d s)"
-                       % (self.name, e.message, attempt, self.max_attempts, wait // 1000, wait % 1000 // 100))
-                yield (SLEEP, wait)
-                attempt += 1
+            except QuotaExceeded:
+                raise
+            except ProviderError as e:
+                wait = self._wait(e, attempt, meter)
+                said = "provider %s: %s (tried %d of %d" % (self.name, e.message, attempt, self.max_attempts)
+                if wait is None:
+                    raise ProviderError(said + ")")
+            yield (SAY, "%s, again in %d.%d s)" % (said, wait // 1000, wait % 1000 // 100))
+            yield (SLEEP, wait)
+            attempt += 1
 
-    def _wait(self, attempt: int, meter) -> int:
-        """Return the milliseconds before the next attempt: as declared, and up to a quarter more, so that many do not come at once."""
+    def _wait(self, e, attempt: int, meter):
+        """Return the milliseconds before the next attempt, None when there is none.
+
+        As ``Retry-After`` asks, or as declared and up to a quarter more, so that many do not come at once.
+        """
+        if not isinstance(e, Passing) or attempt >= self.max_attempts:
+            return None
+        if e.wait_ms is not None:
+            return e.wait_ms if e.wait_ms <= MAX_WAIT_MS else None
         wait = self.delay_ms
         if self.backoff == EXPONENTIAL:
             wait <<= attempt - 1 if attempt < 12 else 11
         elif self.backoff == LINEAR:
             wait *= attempt
-        if wait > MAX_WAIT_MS:
-            wait = MAX_WAIT_MS - MAX_WAIT_MS // 5
+        wait = MAX_WAIT_MS if wait > MAX_WAIT_MS else wait
         return wait + meter.jitter(wait // 4)
 
     def _attempt(self, history, meter):
+        from clawlite.core.http1 import request
         wait = meter.pause(self)
         if wait:
             yield (SAY, "provider %s: %d requests a minute are its limit, waiting %d s" % (self.name, self.per_minute, wait // 1000 + 1))
@@ -92,12 +100,16 @@ class Provider:
         if self.auth != NONE:
             done, key = yield (SECRET, self.secret)
             if not done:
-                raise ProviderError("provider %s: %s" % (self.name, key.message))
+                raise ProviderError(key.message)
             headers.append(("Authorization", "Bearer " + key) if self.auth == BEARER else
                            ("x-api-key" if self.kind == ANTHROPIC else "api-key", key))
-        default = self.port == (443 if self.tls else 80)
-        host = self.host if default else "%s:%d" % (self.host, self.port)
-        head = http1.request("POST", self.target, host, headers, size)
+        host = "[%s]" % self.host if ":" in self.host else self.host
+        if self.port != (443 if self.tls else 80):
+            host = "%s:%d" % (host, self.port)
+        try:
+            head = request("POST", self.target, host, headers, size)
+        except ValueError:
+            raise ProviderError("its key has characters that no header can carry")
         meter.sent()
         yield (OPEN, "https" if self.tls else "http", self.host, self.port, [head] + parts, CONNECT_MS)
         try:
@@ -124,7 +136,8 @@ class Provider:
 
     def _answer(self):
         """Receive one answer; a generator that returns a ``wire.Answer`` whose text is whole."""
-        response, stream, said, body = http1.Response(), None, [], bytearray()
+        from clawlite.core.http1 import Response
+        response, stream, said, body = Response(), None, [], bytearray()
         status, headers = 0, {}
         while True:
             done, data = yield (RECEIVE, SILENCE_MS)
@@ -133,7 +146,7 @@ class Provider:
             if data:
                 response.feed(data)
             else:
-                response.at_end()
+                self._closed(response)
             event = response.next_event()
             while event:
                 if event[0] == "head":
@@ -158,6 +171,12 @@ class Provider:
             if not data:
                 raise Passing("the connection was closed before the answer was whole")
 
+    def _closed(self, response):
+        try:
+            response.at_end()
+        except ProviderError as e:      # cut off: another attempt may not be
+            raise Passing(e.message)
+
     def _pieces(self, stream, said: list):
         """Show what a stream has; return the answer when it is whole, else None."""
         event = stream.next_event()
@@ -177,7 +196,7 @@ class Provider:
     def _refused(self, status: int, headers: dict, body: bytes):
         message = self.codec.error(status, body)
         if status not in PASSING:
-            return ProviderError("provider %s: %s" % (self.name, message))
+            return ProviderError(message)
         e = Passing(message)
         after = headers.get("retry-after", "")
         if after and len(after) < 6 and after.isdigit():

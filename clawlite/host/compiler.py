@@ -10,7 +10,7 @@ import hashlib
 from clawlite import __version__
 from clawlite.core import image as layout
 from clawlite.core.pins import KINDS as PIN_KINDS
-from clawlite.host import folding, unbuilt
+from clawlite.host import folding, remotes, unbuilt
 from clawlite.host.automata import PatternError, compile_pattern
 from clawlite.host.imagefile import encode, table, write
 from clawlite.host.reflexes import compile_reflex
@@ -97,6 +97,7 @@ def build(manifest, key: bytes = None) -> Built:
     }
     manifest.raise_problems()
     sections[layout.PROSE] = prose.data
+    sections[layout.PROVIDERS], sections[layout.WIRE] = _remotes(manifest, entries)
     data = write(sections, f"clawlite {__version__}", requires(manifest), _digest(manifest.sources), _companions(manifest), key)
     dead, shadowed = folding.unreached(rules, manifest.tools, reached)
     return Built(data, _sizes(data), dead, shadowed, _warnings(manifest, entries), _heap(index))
@@ -104,7 +105,8 @@ def build(manifest, key: bytes = None) -> Built:
 
 def requires(manifest) -> list[str]:
     """Return the abilities that a device must have to run *manifest*, sorted."""
-    needed = {"reflex" if spec.endpoint == "builtin:reflex" else "replay" for spec in (p.spec for p in _chain(manifest))}
+    needed = {provider.spec.endpoint.partition(":")[2] if _is_builtin(provider) else provider.spec.endpoint.partition(":")[0]
+              for provider in _chain(manifest)}
     if manifest.tools:
         needed.add("tools")
     if any(tool.function for tool in manifest.tools):
@@ -122,13 +124,41 @@ def _chain(manifest) -> list:
     return [first] + [manifest.resolve("Provider", fallback.provider_ref) for fallback in first.spec.fallback or ()]
 
 
+def _is_builtin(provider) -> bool:
+    return provider.spec.endpoint in unbuilt.BUILTIN_ENDPOINTS
+
+
+def _numbers(manifest) -> list[int]:
+    """Return the chain as the agent record has it: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS."""
+    remote = [provider for provider in _chain(manifest) if not _is_builtin(provider)]
+    return [unbuilt.BUILTIN_ENDPOINTS.index(provider.spec.endpoint) if _is_builtin(provider) else 2 + remote.index(provider)
+            for provider in _chain(manifest)]
+
+
+def _remotes(manifest, entries: list) -> tuple:
+    """Return (the table PROVIDERS, WIRE), or (None, None) when every provider is built in."""
+    offered = [tool for tool, entry in zip(manifest.tools, entries) if entry is not None and not _denies(manifest, entry)]
+    rows, wire = [], b""
+    for provider in _chain(manifest):
+        if not _is_builtin(provider):
+            begin = remotes.wire(provider, manifest.identity.spec.personality, offered)
+            rows.append(encode(remotes.row(provider, begin, len(wire))))
+            wire += begin
+    return (table(rows), wire) if rows else (None, None)
+
+
+def _denies(manifest, entry) -> bool:
+    rules = [rule for policy in manifest.policies for rule in policy.spec.rules]
+    return isinstance(entry, int) and rules[entry].action == "deny"
+
+
 def _agent(manifest, prose) -> list:
     identity = manifest.identity
     processing = [channel.spec.processing for channel in manifest.channels if channel.spec.processing]
     declared = manifest.channels and manifest.tools and manifest.sandbox and manifest.policies
     return [manifest.name, manifest.version or "", identity.name, AUTONOMY.index(identity.spec.autonomy or "supervised"),
             2 if declared else 1, manifest.heartbeat_interval_ms,
-            [0 if provider.spec.endpoint == "builtin:reflex" else 1 for provider in _chain(manifest)], MAX_ROUNDS,
+            _numbers(manifest), MAX_ROUNDS,
             min([p.max_message_length for p in processing if p.max_message_length] or [MAX_MESSAGE]),
             manifest.sandbox.name if manifest.sandbox else "", prose.add(identity.spec.personality),
             manifest.settings.console.prompt]
@@ -221,7 +251,7 @@ def _companions(manifest) -> list:
 
 SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECORDS: "tool records", layout.RULES: "rules",
                  layout.AUTOMATA: "automata", layout.PROSE: "prose", layout.REFLEX: "reflex", layout.REPLAY: "replay",
-                 layout.PINS: "pins"}
+                 layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire"}
 
 
 def _sizes(data: bytes) -> list:

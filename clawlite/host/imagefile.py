@@ -7,10 +7,10 @@ import struct
 import zlib
 
 from clawlite.core.header import FORMAT, MAGIC
-from clawlite.core.image import AUTOMATA, PROSE, RECORDS, RULES
+from clawlite.core.image import AUTOMATA, PROSE, PROVIDERS, RECORDS, RULES, WIRE
 from clawlite.core.seal import sign
 
-RAW = (RECORDS, RULES, AUTOMATA, PROSE)         # sections that hold bytes of their own layout; the others are one CBOR item
+RAW = (RECORDS, RULES, AUTOMATA, PROSE, PROVIDERS, WIRE)         # sections that hold bytes of their own layout; the others are one CBOR item
 
 
 def encode(value: object) -> bytes:

@@ -3,6 +3,8 @@
 ``check`` accepts these (they are valid CKP) and says so; nothing here is ever dropped silently.  An entry goes when
 the thing is built.
 """
+from clawlite.host import remotes
+
 LATER = "not supported by this version of clawlite"
 
 UNBUILT_KINDS = ("Skill", "Memory", "Swarm", "Telemetry", "WorldModel")
@@ -33,14 +35,24 @@ def refuse(manifest) -> None:
 
 def _provider(manifest, provider) -> None:
     spec = provider.spec
-    if spec.endpoint not in BUILTIN_ENDPOINTS or spec.protocol != "custom":
-        manifest.problem(provider, ("endpoint",), f"remote providers are {LATER}",
-                        'protocol "custom" with endpoint "builtin:reflex" or "builtin:replay"', f'"{spec.protocol}" with "{spec.endpoint}"')
-        return
-    if spec.auth.type != "none":
+    builtin = spec.endpoint.startswith("builtin:")
+    if spec.protocol == "custom" and spec.endpoint not in BUILTIN_ENDPOINTS:
+        manifest.problem(provider, ("endpoint",), f"other custom providers are {LATER}", '"builtin:reflex" or "builtin:replay"', f'"{spec.endpoint}"')
+    elif spec.protocol != "custom" and builtin:
+        manifest.problem(provider, ("protocol",), "", 'protocol "custom" for a built-in provider', f'"{spec.protocol}"')
+    elif not builtin:
+        wrong = remotes.endpoint_problem(spec.endpoint)
+        if wrong:
+            manifest.problem(provider, ("endpoint",), wrong)
+    if builtin and spec.auth.type != "none":
         manifest.problem(provider, ("auth", "type"), "a built-in provider needs no key", '"none"', f'"{spec.auth.type}"')
-    if spec.transport != "http" or any(modality != "text" for modality in spec.capabilities or ()):
-        manifest.problem(provider, ("transport",), "a built-in provider speaks text in this process", hint="remove transport and capabilities")
+    if spec.auth.type == "oauth2":
+        manifest.problem(provider, ("auth", "type"), "oauth2 is " + LATER, '"bearer", "api-key-header" or "none"')
+    if spec.transport != "http":
+        manifest.problem(provider, ("transport",), f'transport "{spec.transport}" is {LATER}', '"http"')
+    for index, modality in enumerate(spec.capabilities or ()):
+        if modality != "text":
+            manifest.problem(provider, ("capabilities", index), f'"{modality}" is {LATER}', '"text"')
 
 
 def _channel(manifest, channel) -> None:
