@@ -3,6 +3,7 @@
 The only place that calls one.  A plain function runs to its end.  A generator works in steps: it yields the
 milliseconds to wait before the next one (None or 0: at once, after whatever else is due), so that the agent stays
 awake and a timeout can end the work: the generator is closed, which runs its ``finally`` blocks (pump off, valve shut).
+Whatever a maker's function raises is the outcome of its own call: Ctrl-C and ``sys.exit()`` too.
 """
 from clawlite.core.errors import ClawError, SandboxDenied, ToolTimeout
 from clawlite.core.image import BUILTIN, GENERATOR, HAS_BOARD
@@ -14,11 +15,14 @@ class Handlers:
     builtin  dict of name -> function(board, arguments...), the registry's tools
     maker    dict of name -> function, from tools.py
     board    the pins (core/pins.py), handed to every handler that takes ``board``
+
+    interrupted  bool, True once Ctrl-C ended a handler; the shell sets it back
     """
 
     def __init__(self, builtin: dict, maker: dict, board):
         self._of = (builtin, maker)
         self._board = board
+        self.interrupted = False
         self._running = []      # [task, generator, wake_ms, due_ms, tool name]
 
     def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
@@ -33,7 +37,10 @@ class Handlers:
             kwargs[key] = arguments[key]
         if tool.flags & HAS_BOARD:
             kwargs["board"] = self._board
-        outcome = _attempt(function, kwargs)
+        try:
+            outcome = True, function(**kwargs)
+        except BaseException as e:
+            outcome = self._failed(e)
         if outcome[0] and tool.flags & GENERATOR:
             self._running.append([task, outcome[1], now_ms, due_ms, tool.name])
             return None
@@ -52,7 +59,7 @@ class Handlers:
                 _close(generator)
                 ended.append((task, (False, ToolTimeout("%s: did not end in time and was ended" % name, "", {"tool": name}))))
             elif now_ms >= wake_ms:
-                outcome = _step(generator)
+                outcome = self._step(generator)
                 if outcome[0] is None:
                     wait_ms = outcome[1]
                     entry[2] = now_ms + (wait_ms if isinstance(wait_ms, int) and wait_ms > 0 else 0)
@@ -60,6 +67,22 @@ class Handlers:
                     self._running.remove(entry)
                     ended.append((task, outcome))
         return ended
+
+    def _step(self, generator) -> tuple:
+        try:
+            return None, next(generator)
+        except StopIteration as e:
+            return True, e.value
+        except BaseException as e:
+            return self._failed(e)
+
+    def _failed(self, e) -> tuple:
+        """Return the outcome of what raised *e*: a maker's function may raise anything; its type is half of the message."""
+        if isinstance(e, KeyboardInterrupt):
+            self.interrupted = True
+        if not isinstance(e, ClawError):
+            e = ClawError("%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__)
+        return False, e
 
     def cancel(self, task: int):
         """End the work of *task*, if it has any here."""
@@ -83,32 +106,8 @@ class Handlers:
         return first
 
 
-def _attempt(function, kwargs: dict) -> tuple:
-    try:
-        return True, function(**kwargs)
-    except ClawError as e:
-        return False, e
-    except Exception as e:      # a maker's function may raise anything; its type is half of the message
-        return False, ClawError(_name(e))
-
-
-def _step(generator) -> tuple:
-    try:
-        return None, next(generator)
-    except StopIteration as e:
-        return True, e.value
-    except ClawError as e:
-        return False, e
-    except Exception as e:
-        return False, ClawError(_name(e))
-
-
 def _close(generator):
     try:
         generator.close()
-    except Exception:           # its own clean-up failed: the call has ended all the same, as a timeout
+    except BaseException:       # its own clean-up failed: the call has ended all the same, and the others have to end too
         pass
-
-
-def _name(e) -> str:
-    return "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__

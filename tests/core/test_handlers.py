@@ -109,3 +109,44 @@ def test_a_failing_clean_up_does_not_stop_the_others():
     assert len(ended) == 1 and isinstance(ended[0][1][1], ToolTimeout)
     handlers.close()
     assert LOG[-1] == "closed" and handlers.deadline() is None
+
+
+class Odd(BaseException):
+    pass
+
+
+def leaves(how):
+    raise how
+
+
+def leaves_in_a_step(how):
+    LOG.append(0)
+    raise how
+    yield
+
+
+def test_whatever_is_raised_ends_one_call_alone():
+    for how, said in ((SystemExit(3), "SystemExit: 3"), (KeyboardInterrupt(), "KeyboardInterrupt"), (Odd("x"), "Odd: x")):
+        handlers = Handlers({}, {"plain": leaves, "step": leaves_in_a_step, "steps": steps}, None)
+        done, error = handlers.start(1, Tool("plain"), {"how": how}, None, 0)
+        assert not done and error.message == said
+        assert handlers.interrupted == isinstance(how, KeyboardInterrupt)
+        handlers.start(2, Tool("steps", GENERATOR), {"n": 1, "wait": 0}, None, 0)
+        handlers.start(3, Tool("step", GENERATOR), {"how": how}, None, 0)
+        handlers.poll(0)
+        assert handlers.poll(1) == [(2, (True, "done"))] and handlers.deadline() is None
+
+
+def test_an_interrupt_in_a_clean_up_does_not_stop_the_others():
+    def rude():
+        try:
+            yield 1000
+        finally:
+            raise KeyboardInterrupt
+    handlers = Handlers({}, {"rude": rude, "steps": steps}, None)
+    handlers.start(1, Tool("rude", GENERATOR), {}, None, 0)
+    handlers.start(2, Tool("steps", GENERATOR), {"n": 9}, None, 0)
+    handlers.poll(0)
+    LOG.clear()
+    handlers.close()
+    assert LOG == ["closed"] and handlers.deadline() is None
