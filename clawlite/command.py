@@ -11,7 +11,13 @@ DEVICE_VERBS = ("run", "ask", "serve")
 
 def main() -> int:
     """Run the command line; return the exit code."""
-    args = sys.argv[1:]
+    try:
+        return _main(sys.argv[1:])
+    except KeyboardInterrupt:           # before an agent takes Ctrl-C over
+        return 130
+
+
+def _main(args: list) -> int:
     if args == ["--version"]:
         from clawlite import __version__
         print("clawlite " + __version__)
@@ -26,7 +32,8 @@ def main() -> int:
 
 
 def _device(verb: str, args: list) -> int:
-    from clawlite.linux import verbs
+    from clawlite.linux import verbs, wire
+    wire.open_closed()
     command = verbs.parse(verb, args)
     if isinstance(command, int):
         return command

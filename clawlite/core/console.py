@@ -50,13 +50,16 @@ class Console:
         """True while a turn is under way or lines wait."""
         return self._turn is not None or len(self._lines) > 0
 
-    def line(self, text: str, now_ms: int):
-        """Take one line that a person typed, at most the channel's ``max_message_length`` characters."""
+    def line(self, text: str, now_ms: int, early: bool = False):
+        """Take one line that a person typed, at most the channel's ``max_message_length`` characters.
+
+        early  it was typed before the question that is open: it does not answer it
+        """
         limit = self.agent.image.agent.max_message
         if len(text) > limit:
             self._say("That is %d characters; a message has at most %d. Nothing was done." % (len(text), limit))
             self._prompt()
-        elif self._asking():
+        elif self._asking() and not early:
             self._answer(self._asking(), text, now_ms)
         elif len(self._lines) >= MAX_WAITING:
             self._say("%d lines wait already; this one was dropped: %s" % (MAX_WAITING, canonical(text, 40)))

@@ -6,15 +6,20 @@ the flag that answers it.
 import gc
 import os
 
+from clawlite.core.errors import ClawError
 from clawlite.linux import signals
-from clawlite.linux.shell import LEAVE_MS, now_ms
-from clawlite.linux.wire import Wire
+from clawlite.linux.shell import now_ms
 
 
 def ask(shell, text: str, approve: bool) -> int:
-    """Return the exit code: 0 done, 1 failed, 5 a tool or policy said no, 130 interrupted."""
+    """Return the exit code: 0 done, 1 failed, 5 a tool or policy said no, 130 interrupted, 128 + n after signal n.
+
+    Raises ``ClawError`` for a text that is too long.
+    """
+    limit = shell.agent.image.agent.max_message
+    if len(text) > limit:
+        raise ClawError("the text has %d characters; a message has at most %d" % (len(text), limit), "ask in fewer words")
     shell.terminal = os.isatty(0)
-    shell.wire = Wire(0, 1, signals.catch())
     console, agent = shell.console, shell.agent
     if not shell.terminal:
         shell.wire.at_end = True        # stdin is not ours to read: `ask` has its text already
@@ -35,13 +40,10 @@ def ask(shell, text: str, approve: bool) -> int:
         shell.settle()
         while shell.code is None:
             shell.step()
-    except KeyboardInterrupt:
-        shell.code = 130
     finally:
-        shell.handlers.close()
-        shell.wire.flush(LEAVE_MS)
-        shell.log.close()
-        signals.release()
+        shell.leave()
+    if signals.terminated():
+        return 128 + signals.terminated()
     if shell.code:
         return shell.code
     return 130 if console.interrupted else 1 if console.failed else 0 if console.clean else 5

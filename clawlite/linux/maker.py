@@ -5,12 +5,14 @@ The image holds the SHA-256 of the file it was built with; another file is refus
 import os
 
 from clawlite.core.errors import ImageMismatch
+from clawlite.linux import signals
 
 
 def load(image, folder: str) -> dict:
     """Return {function name: function} of the ``tools.py`` in *folder* that *image* was built with; {} when it needs none.
 
-    Raises ``ImageMismatch`` when the file is missing, is another one, or fails as it is loaded.
+    Raises ``ImageMismatch`` when the file is missing, is another one, or fails as it is loaded; KeyboardInterrupt when a
+    signal ends that (signals.catch).
     """
     for name, digest in image.companions:
         if name == "tools.py":
@@ -44,7 +46,11 @@ def _sha256(data: bytes) -> bytes:
 def _functions(path: str, source: bytes) -> dict:
     space = {"__name__": "tools", "__file__": path}
     try:
-        exec(compile(source, path, "exec"), space)
-    except Exception as e:
-        raise ImageMismatch("%s cannot be loaded: %s: %s" % (path, type(e).__name__, e), "mend it and build again") from None
+        with signals.interruptible():
+            exec(compile(source, path, "exec"), space)
+    except BaseException as e:          # a file may raise anything at its top, also SystemExit
+        if signals.interrupts() or signals.terminated():
+            raise KeyboardInterrupt from None
+        said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
+        raise ImageMismatch("%s cannot be loaded: %s" % (path, said), "mend it and build again") from None
     return space

@@ -1,7 +1,7 @@
 """The shell around the core on Linux: one loop over stdio, signals and the clock.
 
-It carries effects out (core/effect.py) and decides nothing.  Ctrl-C ends a turn, a second one the program; SIGTERM and
-the end of input end it in order.  However it ends, every handler under way is closed (pump off, valve shut).
+It carries effects out (core/effect.py) and decides nothing.  Ctrl-C ends a turn, a second one the program; SIGTERM, SIGHUP
+and the end of input end it in order.  However it ends, every handler under way is closed (pump off, valve shut).
 """
 import gc
 import os
@@ -22,7 +22,7 @@ from clawlite.linux import signals
 from clawlite.linux.files import Log, state_folder
 from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.maker import load
-from clawlite.linux.wire import Wire
+from clawlite.linux.wire import Wire, take_over
 
 ABILITIES = ("log", "pins", "reflex", "replay", "tools", "tools.py")
 MAX_LINE = 1048576              # bytes of one record or line
@@ -40,12 +40,14 @@ class Shell:
     image     ``image.Image``, its abilities not yet compared with this machine's
     folder    where the image lies, with tools.py beside it
     operator  True: every line is a record (``serve``); False: a console with records on the same line
-    Raises ``ImageMismatch`` when the image needs what is not here.
+    wake      int, a descriptor that is readable when a signal has come (signals.catch)
+    Raises ``ImageError`` when the image needs what is not here, or its tools.py or pins are not what they should be.
     """
 
-    def __init__(self, image, folder: str, operator: bool):
+    def __init__(self, image, folder: str, operator: bool, wake: int):
         image.require(ABILITIES, "this machine")
         now = now_ms()
+        ends = take_over() if operator else (0, 1)      # before tools.py is loaded: it may print
         pins = SimulatedPins(image.section(PINS) or [], now_ms)
         self.handlers = Handlers(HANDLERS, load(image, folder), pins)
         self.agent = Agent(image, now, MAX_TASKS)
@@ -59,9 +61,10 @@ class Shell:
             self.console = Console(self.agent, not self.terminal)
         self.framer = Framer(MAX_LINE, operator)
         self.log = Log(image.agent.name, dumps)
-        self.wire = None
+        self.wire = Wire(ends[0], ends[1], wake)
         self.code = None                # the exit code, once it is known
         self._shown = None              # the prompt on the terminal's last line
+        self._asked = None              # the task whose question was put last
         self._interrupts = 0
         self._second, self._stamp = 0, ""
 
@@ -69,19 +72,19 @@ class Shell:
 
     def run(self) -> int:
         """Serve until the end; return the exit code."""
-        self.wire = Wire(0, 1, signals.catch())
         try:
             self.start()
             while self.code is None:
                 self.step()
-        except KeyboardInterrupt:       # a second Ctrl-C while a handler would not give way
-            self.code = 130
         finally:
-            self.handlers.close()
-            self.wire.flush(LEAVE_MS)
-            self.log.close()
-            signals.release()
+            self.leave()
         return self.code
+
+    def leave(self):
+        """End what is under way, and write what waits."""
+        self.handlers.close()
+        self.wire.flush(LEAVE_MS)
+        self.log.close()
 
     def start(self):
         """Go to READY.  What was loaded for it stays: the collector need not look at it again."""
@@ -99,8 +102,7 @@ class Shell:
             self._interrupts = 0
             self.framer.feed(data)
             self.take()
-        if signals.interrupts():
-            self.interrupt()
+        self.heed()
         if signals.terminated() or self.wire.broken:
             self.code = 0 if signals.terminated() else 1
         elif self.wire.at_end:
@@ -116,33 +118,37 @@ class Shell:
             return 0
         return max(0, min(deadlines) - now_ms()) if deadlines else None
 
-    def take(self):
-        """Hand in the lines that have come, one by one, each with all that follows from it."""
+    def take(self, early: bool = False):
+        """Hand in the lines that have come, one by one, each with all that follows from it.
+
+        early  they were typed before a question was put: none of them answers it
+        """
         event = self.framer.next_event()
         while event and self.code is None:
             kind, data = event
             if kind == TOO_LONG:
                 (self.console or self.session).too_long(int(str(data, "utf-8")), MAX_LINE)
             elif kind == TEXT:
-                self.text(data)
+                self.text(data, early)
             else:
                 self.session.record(data, now_ms())
-            self.settle()
+            if not early:
+                self.settle()
             event = self.framer.next_event()
 
-    def text(self, data: bytes):
+    def text(self, data: bytes, early: bool):
         try:
             text = decode_utf8(data)
         except ValueError:
             self.console.not_text()
             return
         self._shown = None              # the person's Enter has ended the prompt's line
-        self.console.line(text, now_ms())
+        self.console.line(text, now_ms(), early)
 
     def end_of_input(self):
+        self.framer.finish()            # the last line may lack its end
+        self.take()
         if self.console:
-            self.framer.finish()        # a pipe's last line may lack its end
-            self.take()
             self.console.close(now_ms())
         elif self.agent.is_ready:
             self.agent.stop(LEAVE_MS, self._stopped, now_ms())
@@ -160,7 +166,15 @@ class Shell:
         elif self.console.interrupt(now_ms()):
             self._interrupts = 0
         else:
-            self.show("\nPress Ctrl-C again to leave, or Ctrl-D.")
+            shown = self._shown
+            self.show("Press Ctrl-C again to leave, or Ctrl-D.")
+            if shown:
+                self.prompt(shown)
+
+    def heed(self):
+        """Deal with a Ctrl-C that came while a maker's code ran: before its outcome counts, or the turn would go on."""
+        if signals.interrupts():
+            self.interrupt()
 
     # -- effects
 
@@ -178,12 +192,10 @@ class Shell:
                 return
 
     def poll_handlers(self) -> list:
-        try:
-            with signals.interruptible():
-                return self.handlers.poll(now_ms())
-        except KeyboardInterrupt:
-            self.interrupt()
-            return []
+        with signals.interruptible(self.leave):
+            ended = self.handlers.poll(now_ms())
+        self.heed()
+        return ended
 
     def carry_out(self, effect: tuple):
         kind = effect[0]
@@ -195,6 +207,7 @@ class Shell:
         elif kind == E.SAY:
             self.show(effect[1])
         elif kind == E.PROMPT:
+            self.ask_anew()
             self.prompt(effect[1])
         elif kind == E.RUN:
             self.run_handler(effect)
@@ -213,12 +226,12 @@ class Shell:
 
     def run_handler(self, effect: tuple):
         _, task, tool, arguments, due_ms = effect
-        try:
-            with signals.interruptible():
+        if signals.terminated():        # a turn may want its next tool before the loop sees the signal
+            outcome = (False, ClawError("the agent is ending"))
+        else:
+            with signals.interruptible(self.leave):
                 outcome = self.handlers.start(task, tool, arguments, due_ms, now_ms())
-        except KeyboardInterrupt:
-            outcome = (False, ClawError("interrupted"))
-            self.interrupt()
+            self.heed()
         if outcome is not None:
             self.agent.done(task, outcome, now_ms())
 
@@ -239,6 +252,19 @@ class Shell:
         lead = "\n" if self._shown else ""
         self._shown = None
         self.wire.write((lead + text + "\n").encode("utf-8", "replace"))
+
+    def ask_anew(self):
+        """Before a question is put on a terminal: what was typed before it waits its turn, and answers nothing."""
+        asking = self.agent.waiting[0] if self.agent.waiting else None
+        if self.terminal and asking is not self._asked:
+            self._asked = asking
+            if asking:
+                self.take(True)
+                data = self.wire.ready()
+                while data:
+                    self.framer.feed(data)
+                    self.take(True)
+                    data = self.wire.ready()
 
     def prompt(self, text: str):
         if self.terminal and self._shown != text:

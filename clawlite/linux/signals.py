@@ -1,6 +1,8 @@
-"""Ctrl-C and SIGTERM, as facts that the loop asks for: no signal ever interrupts the core between two of its lines.
+"""Ctrl-C, SIGTERM and SIGHUP, as facts that the loop asks for: no signal ever interrupts the core between two of its lines.
 
-While a handler runs, and only then, Ctrl-C raises KeyboardInterrupt in it: a handler that hangs is ended that way.
+A maker's code that runs just then may end its step by itself: between switching a pump on and the ``try`` whose ``finally``
+switches it off, nothing must be raised.  What still runs 100 ms later hangs, and gets a KeyboardInterrupt; at once when a
+second signal comes.  Who swallows that is left at the next one: what else is under way is closed, and the process ends.
 ``_signal`` is the C module under ``signal``, whose enums cost 4 ms at import.
 """
 import os
@@ -10,16 +12,27 @@ try:
 except ImportError:
     import signal
 
-_state = {"interrupts": 0, "terminated": False, "inside": False, "pipe": None, "old": None}
+from clawlite.core import handlers
+
+_state = {"interrupts": 0, "terminated": 0, "inside": False, "armed": False, "told": False, "leave": None, "pipe": None, "old": ()}
+
+_GRACE_S = 0.1
+_HERE = __file__.rpartition("/")[0] + "/"
 
 
 def catch() -> int:
-    """Take SIGINT and SIGTERM over; return a descriptor that is readable when one has come."""
+    """Take SIGINT, SIGTERM and SIGHUP over; return a descriptor that is readable when one has come.
+
+    A SIGHUP that is ignored (nohup) stays ignored.
+    """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     os.set_blocking(reader, False)
-    _state.update(interrupts=0, terminated=False, inside=False, pipe=(reader, writer),
-                  old=(signal.signal(signal.SIGINT, _on_interrupt), signal.signal(signal.SIGTERM, _on_terminate)))
+    old = [(number, signal.signal(number, handler)) for number, handler in
+           ((signal.SIGINT, _on_signal), (signal.SIGTERM, _on_signal), (signal.SIGALRM, _on_alarm))]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        old.append((signal.SIGHUP, signal.signal(signal.SIGHUP, _on_signal)))
+    _state.update(interrupts=0, terminated=0, inside=False, leave=None, pipe=(reader, writer), old=old)
     signal.set_wakeup_fd(writer)
     return reader
 
@@ -27,8 +40,8 @@ def catch() -> int:
 def release():
     """Give them back."""
     signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGINT, _state["old"][0])
-    signal.signal(signal.SIGTERM, _state["old"][1])
+    for number, handler in _state["old"]:
+        signal.signal(number, handler)
     for fd in _state["pipe"]:
         os.close(fd)
 
@@ -40,29 +53,63 @@ def interrupts() -> int:
     return count
 
 
-def terminated() -> bool:
+def terminated() -> int:
+    """Return the number of the signal that asked the program to end, or 0."""
     return _state["terminated"]
 
 
 class interruptible:
-    """``with interruptible():`` Ctrl-C raises KeyboardInterrupt in here."""
+    """``with interruptible(leave):`` a maker's code runs in here.
+
+    leave  function, called before the process ends although that code goes on, or None
+    """
+
+    def __init__(self, leave=None):
+        _state["leave"] = leave
 
     def __enter__(self):
+        _state["told"] = _state["armed"] = False
         _state["inside"] = True
 
     def __exit__(self, *_):
         _state["inside"] = False
+        if _state["armed"]:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _on_interrupt(number, frame):
-    if _state["inside"]:
+def _on_signal(number, frame):
+    if number == signal.SIGINT:
+        _state["interrupts"] += 1
+    else:
+        _state["terminated"] = number
+    if not _makers(frame):
+        return                          # the loop will ask
+    if _state["told"]:
         _state["inside"] = False
-        raise KeyboardInterrupt
-    _state["interrupts"] += 1
+        try:
+            if _state["leave"]:
+                _state["leave"]()
+        finally:
+            os._exit(128 + number)
+    if _state["armed"]:
+        _raise()
+    _state["armed"] = True
+    signal.setitimer(signal.ITIMER_REAL, _GRACE_S)
 
 
-def _on_terminate(number, frame):
-    _state["terminated"] = True
-    if _state["inside"]:
-        _state["inside"] = False
-        raise KeyboardInterrupt
+def _on_alarm(number, frame):
+    if _state["armed"] and _makers(frame):
+        _raise()
+
+
+def _raise():
+    _state["told"] = True
+    _state["armed"] = False
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    raise KeyboardInterrupt
+
+
+def _makers(frame) -> bool:
+    """Return whether a maker's code runs, not our own lines around it: raised there, it would miss its mark."""
+    file = frame.f_code.co_filename
+    return _state["inside"] and file != handlers.__file__ and not file.startswith(_HERE)

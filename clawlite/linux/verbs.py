@@ -40,7 +40,7 @@ class Command:
 
     def with_image(self, image: str) -> list:
         """Return the arguments of the same command over *image*."""
-        return [self.verb] + ([self.text] if self.text else []) + [image] + self.flags
+        return [self.verb] + ([self.text] if self.text is not None else []) + [image] + self.flags
 
 
 def parse(verb: str, args: list):
@@ -53,7 +53,7 @@ def parse(verb: str, args: list):
     unknown = [flag for flag in flags if flag not in FLAGS[verb]]
     if unknown:
         return failed("unknown option %s\n%s" % (unknown[0], USAGE[verb]))
-    if verb == "ask" and not names:
+    if verb == "ask" and not (names and names[0].strip()):
         return failed("expected a text to ask\n%s" % USAGE[verb])
     if verb == "serve" and not flags:
         return failed("expected --stdio: no other transport is built yet\n%s" % USAGE[verb])
@@ -66,14 +66,21 @@ def parse(verb: str, args: list):
 def run(command: Command) -> int:
     """Run a command over an image; return the exit code."""
     gc.disable()                        # until READY (Shell.start): a collection on the way there finds nothing, for 1 ms
+    from clawlite.linux import signals
     from clawlite.linux.shell import Shell
     try:
         image = files.open_image(command.name)
-        shell = Shell(image, os.path.dirname(os.path.abspath(command.name)), command.verb == "serve")
-        if command.verb == "ask":
-            from clawlite.linux.asking import ask
-            return ask(shell, command.text, "--approve" in command.flags)
-        return shell.run()
+        wake = signals.catch()
+        try:
+            shell = Shell(image, os.path.dirname(os.path.abspath(command.name)), command.verb == "serve", wake)
+            if command.verb == "ask":
+                from clawlite.linux.asking import ask
+                return ask(shell, command.text, "--approve" in command.flags)
+            return shell.run()
+        except KeyboardInterrupt:       # while tools.py was loaded: nothing had begun
+            return 128 + (signals.terminated() or 2)
+        finally:
+            signals.release()
     except ClawError as e:
         return failed(e.message + (" - " + e.hint if e.hint else ""))
 

@@ -1,14 +1,42 @@
 """The two ends of stdio: bytes in when there are some, bytes out without ever blocking the loop.
 
-A pipe that polls writable takes PIPE_BUF (4096) bytes at once, so writes of at most that size need no O_NONBLOCK,
-which would change the terminal for everybody who shares it.
+A pipe that polls writable takes PIPE_BUF (4096) bytes at once, so writes of at most that size need no O_NONBLOCK, which
+would change the pipe for everybody who shares it.  A terminal polls writable when one byte fits, and blocks whoever writes
+two: it is opened anew, so that O_NONBLOCK is ours alone.
 """
 import os
 import select
+import sys
 
 _PIECE = 4096
 READ = 65536
 FULL = 1 << 20                  # bytes that wait to be written before input is no longer read
+_AGAIN_MS = 20                  # a terminal may poll writable and take nothing: then it is asked so often
+
+
+def open_closed():
+    """Open /dev/null on each of the descriptors 0 to 2 that is closed, or a file of ours would be taken for stdio."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)      # the lowest free one, which is fd
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)
+
+
+def take_over() -> tuple:
+    """Return descriptors of this process's stdin and stdout, for records alone.
+
+    From then on a tool that reads stdin finds its end, and what it prints goes to stderr.
+    """
+    ends = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr             # at once, not when its buffer is full
+    return ends
 
 
 class Wire:
@@ -20,8 +48,15 @@ class Wire:
 
     def __init__(self, fd_in: int, fd_out: int, wake=None):
         self._in, self._out, self._wake = fd_in, fd_out, wake
+        self._piece = _PIECE
+        if os.isatty(fd_out):
+            try:
+                self._out = os.open("/proc/self/fd/%d" % fd_out, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+            except OSError:             # no /proc, or a terminal of another user
+                self._piece = 1
         self._waiting = []
         self._size = 0
+        self._stuck = False             # it polls writable, and takes nothing
         self.at_end = False             # no more input will come
         self.broken = False             # nobody reads what is written
 
@@ -33,51 +68,59 @@ class Wire:
     def wait(self, timeout_ms) -> bytes:
         """Write what can be written, wait for input at most *timeout_ms* (None: without end), and return what came.
 
-        Returns b"" when nothing came: time ran out, a signal woke it, output moved, or the input has ended.
+        Returns b"" when nothing came: time ran out, a signal woke it, output moved, or either end is over.
         """
+        self.flush(0)
+        if self.broken:
+            return b""
         poll = select.poll()
         if not self.at_end and self._size < FULL:
             poll.register(self._in, select.POLLIN)
         if self._wake is not None:
             poll.register(self._wake, select.POLLIN)
-        self.flush(0)
-        if self._size and not self.broken:
+        if self._stuck:
+            timeout_ms = _AGAIN_MS if timeout_ms is None else min(timeout_ms, _AGAIN_MS)
+        elif self._size:
             poll.register(self._out, select.POLLOUT)
         for fd, events in poll.poll(timeout_ms):
             if fd == self._wake:
                 os.read(fd, 512)
             elif fd == self._in:
-                try:
-                    data = os.read(fd, READ)
-                except OSError:         # a terminal that hung up
-                    data = b""
-                self.at_end = not data
-                return data
+                return self._read()
         return b""
+
+    def ready(self) -> bytes:
+        """Return what has come, without waiting; b"" when nothing has."""
+        poll = select.poll()
+        poll.register(self._in, select.POLLIN)
+        return self._read() if not self.at_end and poll.poll(0) else b""
+
+    def _read(self) -> bytes:
+        try:
+            data = os.read(self._in, READ)
+        except OSError:                 # a terminal that hung up
+            data = b""
+        self.at_end = not data
+        return data
 
     def flush(self, timeout_ms: int):
         """Write until all is written, the reader has gone, or it has taken nothing for *timeout_ms*."""
-        poll = None
-        while self._waiting and not self.broken:
-            if poll is None:
-                poll = select.poll()
-                poll.register(self._out, select.POLLOUT)
-                data = b"".join(self._waiting)
-                self._waiting = [data]
-                at = 0
-            ready = poll.poll(timeout_ms)
-            if not ready:
-                break
+        self._stuck = False
+        if not self._waiting:
+            return
+        data, at = b"".join(self._waiting), 0
+        poll = select.poll()
+        poll.register(self._out, select.POLLOUT)
+        while at < len(data) and not self.broken and poll.poll(timeout_ms):
             try:
-                at += os.write(self._out, data[at:at + _PIECE])
+                at += os.write(self._out, data[at:at + self._piece])
+            except BlockingIOError:
+                self._stuck = True
+                if timeout_ms < _AGAIN_MS:
+                    break
+                timeout_ms -= _AGAIN_MS
+                select.poll().poll(_AGAIN_MS)
             except OSError:             # EPIPE, or a terminal that hung up
                 self.broken = True
-            if at == len(data):
-                self._waiting = []
-                poll = None
-        if self.broken:
-            self._waiting, self._size = [], 0
-        else:
-            if poll is not None:
-                self._waiting = [data[at:]]
-            self._size = sum(map(len, self._waiting))
+        self._waiting = [] if self.broken or at == len(data) else [data[at:]]
+        self._size = sum(map(len, self._waiting))

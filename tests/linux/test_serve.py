@@ -241,6 +241,19 @@ def test_what_a_tool_prints_does_not_mix_with_the_records(bench):
         assert agent.errors() == "debug noise\n"
 
 
+def test_a_tool_does_not_read_the_operators_records(tmp_path):
+    """Many a program that a tool starts reads its stdin to the end."""
+    from agents import BENCH, Agent, linux
+    from clawlite.host.build import build_beside
+    for name, text in BENCH.items():
+        (tmp_path / name).write_text(text.replace("return \"quick ran\"", "return repr(os.read(0, 99))"))
+    with Agent(linux("serve", build_beside(str(tmp_path)), "--stdio"), tmp_path / "home") as agent:
+        agent.initialize()
+        agent.send(json.dumps(tool_call("quick", number=2)).encode() + b"\n" + STATUS + b"\n")
+        answers = {answer["id"]: answer["result"] for answer in (agent.message(), agent.message())}
+        assert answers[2]["content"][0]["text"] == "b''" and answers[7]["state"] == "READY"
+
+
 def test_a_handler_that_leaves_the_interpreter_is_a_result(bench):
     with bench("serve", "--stdio") as agent:
         agent.initialize()

@@ -4,7 +4,7 @@ import signal
 import termios
 
 import pytest
-from agents import Agent, eventually, linux
+from agents import INITIALIZE, Agent, eventually, linux, tool_call
 
 ASKS = "  (60 s, then denied)\n[y/N] "
 LEAVE = "Press Ctrl-C again to leave, or Ctrl-D.\n"
@@ -137,6 +137,33 @@ def test_ctrl_c_twice_leaves_although_a_handler_swallows_it(bench, marks):
         assert agent.wait(5) == 130
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_who_leaves_so_leaves_no_pump_on(bench, marks, number):
+    with bench("run", terminal=True) as agent:
+        agent.expect("> ")
+        agent.record({"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": INITIALIZE})
+        agent.record(tool_call("pump", {"ms": 60000}, 2))
+        eventually((marks / "pump-on").exists)
+        agent.record(tool_call("stubborn", number=3))
+        eventually((marks / "stubborn-on").exists)
+        agent.signal(number)
+        eventually((marks / "stubborn-caught").exists)
+        assert not (marks / "pump-off").exists()
+        agent.signal(number)
+        assert agent.wait(5) == 128 + number
+        assert (marks / "pump-off").read_text() == "x"
+
+
+def test_nohup_is_honoured(bench_image, tmp_path):
+    with Agent(["nohup", *linux("run", bench_image)], tmp_path) as agent:
+        agent.expect("is ready. ")
+        agent.signal(signal.SIGHUP)
+        agent.line("echo on")
+        agent.expect("You said: on\n")
+        agent.end()
+        assert agent.wait() == 0
+
+
 def test_ctrl_d_leaves_with_0(bench):
     with bench("run", terminal=True) as agent:
         agent.expect("> ")
@@ -242,12 +269,19 @@ def test_a_terminal_that_nobody_reads_does_not_keep_the_pump_on(bench, marks):
         quiet = termios.tcgetattr(agent.theirs)
         quiet[3] &= ~termios.ECHO               # else the echo takes the last bytes of room
         termios.tcsetattr(agent.theirs, termios.TCSANOW, quiet)
-        agent.line("pump 2500")
+        agent.line("pump 1000")
         eventually((marks / "pump-on").exists)
-        line = b"y" * 40 + b"\n"                # each is told to be one too many, and nobody reads that
-        while agent.send(line, drain=False, seconds=0.3) == len(line):
-            assert not (marks / "pump-off").exists(), "the terminal was filled too late to prove anything"
+        line = b"y" * 40 + b"\n"                # each is told to be one too many, some 90 bytes: a terminal holds 16 KiB
+        for _ in range(1000):
+            agent.send(line, drain=False)
+        assert not (marks / "pump-off").exists(), "the terminal was filled too late to prove anything"
         eventually((marks / "pump-off").exists, 5)
+        agent.expect("Pumped.")
+        agent.line("echo on")                   # and nothing that was told is lost
+        agent.expect("You said: on\n> ")
+        assert agent.text().count("32 lines wait already; this one was dropped") == 1000 - 32
+        agent.end()
+        assert agent.wait() == 0
 
 
 def test_help_and_tools_and_status(greenhouse_image, tmp_path):
