@@ -80,12 +80,12 @@ def check_portions(make, data: bytes, close: bool = True) -> list:
     return whole
 
 
-def damaged(data: bytes, random):
-    """Yield every truncation of *data*, one flipped bit in each byte, and some random damage."""
-    for end in range(len(data)):
+def damaged(data: bytes, random, step: int = 1):
+    """Yield truncations of *data* and one flipped bit in a byte, both at every *step*-th byte, and some random damage."""
+    for end in range(0, len(data), step):
         yield data[:end]
     copy = bytearray(data)
-    for i in range(len(data)):
+    for i in range(0, len(data), step):
         bit = 1 << random.below(8)
         copy[i] ^= bit
         yield bytes(copy)
