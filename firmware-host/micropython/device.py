@@ -4,6 +4,7 @@ It carries effects out (clawlite/core/effect.py) and decides nothing; clawlite/l
 stdin is read byte by byte: ``read(n)`` on a board blocks until n bytes have come.  What an image does not need is
 not loaded: the console for an operator's line, pins, the log.
 """
+import os
 import select
 import sys
 import time
@@ -50,9 +51,10 @@ class Device:
         if "log" in image.requires:
             from logfile import Log
             self.log = Log(folder, dumps)
+        self.terminal = not operator and is_terminal()
         if not operator:
             from clawlite.core.console import Console
-            self.console = Console(self.agent)
+            self.console = Console(self.agent, not self.terminal)
         self.framer = Framer(MAX_LINE, operator)
         self.input = getattr(sys.stdin, "buffer", sys.stdin)
         self.output = getattr(sys.stdout, "buffer", sys.stdout)
@@ -60,6 +62,7 @@ class Device:
         self.poll.register(self.input, select.POLLIN)
         self.code = None
         self.at_end = False
+        self._asked = None              # the task whose question was put last
         self._prompt = b""              # what stands on the console's last line
         self._return = False            # the last byte was a carriage return
 
@@ -81,11 +84,18 @@ class Device:
                 try:
                     self.step()
                 except KeyboardInterrupt:
-                    if not self.console or not self.console.interrupt(self.now_ms()):
-                        return 130
+                    self.interrupt()
+                    self.settle()
+        except KeyboardInterrupt:       # another one at once
+            self.code = 130
         finally:
             self.handlers.close()
         return self.code
+
+    def interrupt(self):
+        """Ctrl-C: end the turn; with none under way, leave."""
+        if not self.console or not self.console.interrupt(self.now_ms()):
+            self.code = 130
 
     def step(self):
         wait = -1
@@ -96,7 +106,9 @@ class Device:
             if wait > 0:
                 time.sleep_ms(wait)
         elif self.poll.poll(wait):
-            self.take(self.read())
+            self.take(self.read(), False)
+        if self.at_end:
+            self.end_of_input()
         now = self.now_ms()
         self.agent.tick(now)
         self.session.tick(now)
@@ -121,25 +133,28 @@ class Device:
         self.at_end = True
         return bytes(data)
 
-    def take(self, data: bytes):
-        """Hand in what has come; the end of input ends an open line."""
+    def take(self, data: bytes, early: bool):
+        """Hand in what has come; early: before a question was put, which it does not answer then."""
         self.framer.feed(data)
-        if self.at_end:
+        if self.at_end:                 # it ends an open line
             self.framer.finish()
         event = self.framer.next_event()
         while event:
-            self.event(event[0], event[1])
-            self.settle()
-            drop()
+            self.event(event[0], event[1], early)
+            if not early:
+                self.settle()
+                drop()
             event = self.framer.next_event()
-        if self.at_end and self.console:
+
+    def end_of_input(self):
+        if self.console:
             self.console.close(self.now_ms())
-        elif self.at_end and self.agent.is_ready:
+        elif self.agent.is_ready:
             self.agent.stop(_LEAVE_MS, self.stopped, self.now_ms())
-        elif self.at_end:
+        elif self.agent.lifecycle.state == "STOPPED":
             self.code = 0
 
-    def event(self, kind: int, data: bytes):
+    def event(self, kind: int, data: bytes, early: bool):
         now = self.now_ms()
         if kind == TOO_LONG:
             (self.console or self.session).too_long(int(str(data, "utf-8")), MAX_LINE)
@@ -147,11 +162,11 @@ class Device:
             from clawlite.core.text import decode_utf8
             self._prompt = b""          # the person's Enter has ended the prompt's line
             try:
-                text = decode_utf8(data)
+                self.console.line(decode_utf8(data), now, early)
             except ValueError:
                 self.console.not_text()
-                return
-            self.console.line(text, now)
+            except MemoryError:
+                self.console.too_long(len(data), MAX_LINE)
         else:
             self.session.record(data, now)
 
@@ -166,17 +181,24 @@ class Device:
                 self.carry_out(effect)
                 effect = self.agent.next_effect()
             ended = self.handlers.poll(self.now_ms())
-            for task, outcome in ended:
-                self.agent.done(task, outcome, self.now_ms())
+            self.hand_in(ended)
             if not ended and not self.agent.effects:
                 return
+
+    def hand_in(self, ended: list):
+        """Hand in outcomes of handlers; Ctrl-C in one of them ends the turn first, or it would go on."""
+        if self.handlers.interrupted:
+            self.handlers.interrupted = False
+            self.interrupt()
+        for task, outcome in ended:
+            self.agent.done(task, outcome, self.now_ms())
 
     def carry_out(self, effect: tuple):
         kind = effect[0]
         if kind == E.RUN:
             outcome = self.handlers.start(effect[1], effect[2], effect[3], effect[4], self.now_ms())
             if outcome is not None:
-                self.agent.done(effect[1], outcome, self.now_ms())
+                self.hand_in([(effect[1], outcome)])
         elif kind == E.SEND:
             prompt = self._prompt
             self.write((b"\n" if prompt else b"") + self.framer.send(dumps(effect[1]).encode()), prompt)
@@ -186,6 +208,7 @@ class Device:
         elif kind == E.SAY:
             self.write((effect[1] + "\n").encode(), b"")
         elif kind == E.PROMPT:
+            self.ask_anew()
             self.write(b"", effect[1].encode())
         elif kind == E.CANCEL:
             self.handlers.cancel(effect[1])
@@ -193,6 +216,14 @@ class Device:
             self.agent.done(effect[1], (True, effect[2]), self.now_ms())
         elif kind == E.EXIT:
             self.code = effect[1]
+
+    def ask_anew(self):
+        """Before a question is put to a person: what was typed before it waits its turn, and answers nothing."""
+        asking = self.agent.waiting[0] if self.agent.waiting else None
+        if self.terminal and asking is not self._asked:
+            self._asked = asking
+            while asking and not self.at_end and self.poll.poll(0):
+                self.take(self.read(), True)
 
     def keep(self, event: dict):
         from clawlite.core.clock import iso8601
@@ -206,6 +237,14 @@ class Device:
         self._prompt = prompt
         if hasattr(self.output, "flush"):
             self.output.flush()
+
+
+def is_terminal() -> bool:
+    """Return whether a person may type: always on a board; on the unix port unless stdin is a pipe or a file."""
+    try:
+        return os.stat("/proc/self/fd/0")[0] & 0xf000 == 0x2000        # S_IFCHR
+    except OSError:
+        return True
 
 
 def epoch_s():

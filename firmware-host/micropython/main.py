@@ -20,7 +20,7 @@ def open_device(path: str, folder: str, operator: bool):
 
 
 def main(args: list) -> int:
-    """Return the exit code: 0 done, 2 bad image, 130 interrupted."""
+    """Return the exit code: 0 done, 1 out of memory, 2 bad image or one that does not fit, 130 interrupted."""
     from clawlite.core.errors import ClawError
     names = [arg for arg in args if arg != "--stdio"]
     path = names[0] if names else "claw.cbor"
@@ -32,7 +32,14 @@ def main(args: list) -> int:
     except ClawError as e:
         sys.stderr.write("clawlite: %s%s\n" % (e.message, " - " + e.hint if e.hint else ""))
         return 2
-    return device.run()
+    except MemoryError as e:
+        sys.stderr.write("clawlite: %s does not fit into this board's memory: %s\n" % (path, e))
+        return 2
+    try:
+        return device.run()
+    except MemoryError as e:            # where no turn and no record could take the blame
+        sys.stderr.write("clawlite: out of memory: %s\n" % e)
+        return 1
 
 
 if __name__ == "__main__":

@@ -221,11 +221,12 @@ def test_a_whole_turn_on_a_small_heap(device, compiled):
         assert "Watered for 1 s.\n" in agent.text() and agent.text().count("Hello! Ask me") == 20
 
 
-def test_a_heap_that_is_too_small_is_one_line(device, compiled):
-    with device("greenhouse", "--stdio", options=("-X", "heapsize=96k"), folders=tuple(compiled)) as agent:
+@pytest.mark.parametrize("heap", ["24k", "64k"])
+def test_a_heap_that_is_too_small_is_one_line(device, compiled, heap):
+    with device("greenhouse", "--stdio", options=("-X", "heapsize=" + heap), folders=tuple(compiled)) as agent:
         agent.end()
-        assert agent.wait(3) in (1, 2) and agent.text() == ""
-        assert len(agent.errors().splitlines()) == 1 and "memory" in agent.errors()
+        assert agent.wait(3) == 2 and agent.text() == ""
+        assert len(agent.errors().splitlines()) == 1 and "does not fit into this board's memory" in agent.errors()
 
 
 def test_ctrl_c_ends_a_turn_and_the_pump_is_off_at_once(device, marks):
@@ -253,6 +254,33 @@ def test_ctrl_c_ends_a_handler_that_hangs(device, marks):
         agent.expect("You said: on\n")
         agent.end()
         assert agent.wait() == 0
+
+
+def test_a_yes_typed_before_the_question_does_not_approve(device, marks):
+    with device("bench", terminal=True) as agent:
+        agent.expect("> ")
+        agent.send(b"careful\ny\n")     # both lines are there before the board has read the first
+        agent.expect("[y/N] ")
+        agent.line("no")
+        agent.expect("not approved: the person said no")
+        agent.expect("I have no rule for that")             # the early yes is a message, in its turn
+        assert not (marks / "careful").exists()
+        agent.line("careful")
+        agent.expect("[y/N] ")
+        agent.line("perhaps")
+        agent.expect("[y/N] ")
+        agent.line("y")
+        agent.expect("careful ran")
+        agent.end()
+        assert agent.wait() == 0
+
+
+def test_ctrl_d_typed_before_the_question_denies_it(device, marks):
+    with device("bench", terminal=True) as agent:
+        agent.expect("> ")
+        agent.send(b"careful\n\x04")
+        agent.expect("careful: not approved: nobody is at the console")
+        assert agent.wait() == 0 and not (marks / "careful").exists()
 
 
 def test_a_reader_that_goes_away_ends_it_with_the_pump_off(device, marks):

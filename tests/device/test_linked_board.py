@@ -1,4 +1,5 @@
 """What a board gets (linked, .mpy at -O3) behaves as the sources do, within the heap that the project promises."""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -37,7 +38,9 @@ def test_the_linked_core_says_what_the_sources_say(board, name, operator, tmp_pa
     lines = "".join(argument + "\n" for _, what, argument in script["steps"] if what in ("line", "record") and "slow" not in argument)
     shutil.copytree(ROOT / "tests" / "golden" / script["agent"], tmp_path / "agent")       # a board logs beside its image
     arguments = [str(tmp_path / "agent" / "claw.cbor")] + ["--stdio"] * operator
-    linked, plain = board(arguments, lines.encode()), sources(board, arguments, lines.encode())
+    with concurrent.futures.ThreadPoolExecutor() as both:       # each waters for some seconds
+        linked, plain = [run.result() for run in (both.submit(board, arguments, lines.encode()),
+                                                  both.submit(sources, board, arguments, lines.encode()))]
     assert linked.returncode == plain.returncode == 0, (linked.stderr, plain.stderr)
 
     def said(out):
