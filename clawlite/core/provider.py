@@ -146,8 +146,8 @@ class Provider:
             if data:
                 response.feed(data)
             else:
-                self._closed(response)
-            event = response.next_event()
+                response.at_end()
+            event = self._event(response, data)
             while event:
                 if event[0] == "head":
                     status, headers = event[1], event[2]
@@ -167,15 +167,17 @@ class Provider:
                     body.extend(event[1])
                 else:
                     raise ProviderError("the answer is longer than %d bytes" % MAX_BODY)
-                event = response.next_event()
+                event = self._event(response, data)
             if not data:
                 raise Passing("the connection was closed before the answer was whole")
 
-    def _closed(self, response):
+    def _event(self, response, data):
         try:
-            response.at_end()
-        except ProviderError as e:      # cut off: another attempt may not be
-            raise Passing(e.message)
+            return response.next_event()
+        except ProviderError as e:
+            if data:
+                raise
+            raise Passing(e.message)        # cut off: another attempt may not be
 
     def _pieces(self, stream, said: list):
         """Show what a stream has; return the answer when it is whole, else None."""
@@ -188,9 +190,10 @@ class Provider:
             event = stream.next_event()
 
     def _whole(self, answer, said: list):
+        """Put an answer's text together, for the conversation; what a stream has shown is not shown again."""
+        answer.shown = len(said) > 0
         if said:
             answer.text = "".join(said) + answer.text
-            answer.shown = True
         return answer
 
     def _refused(self, status: int, headers: dict, body: bytes):
