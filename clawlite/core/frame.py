@@ -49,8 +49,13 @@ class Framer:
     def next_event(self) -> tuple:
         """Return ``(kind, payload)`` of the next whole line, or None when more bytes are wanted.  Never raises."""
         while True:
-            stop = self._chunk.find(b"\n", self._pos)
-            line = self._chunk[self._pos:stop] if stop >= 0 else self._chunk[self._pos:]
+            pos = self._pos
+            if pos == len(self._chunk):
+                self._chunk = b""
+                self._pos = 0
+                return None
+            stop = self._chunk.find(b"\n", pos)
+            line = self._chunk[pos:stop] if stop >= 0 else self._chunk[pos:]
             self._pos = stop + 1
             if stop < 0 or self._dropped or self._open or len(line) > self.limit:
                 # it joins the open line, or is counted when that would be more than the limit
@@ -60,8 +65,8 @@ class Framer:
                 else:
                     self._open.extend(line)
                 if stop < 0:
-                    self._chunk = b""
-                    return None
+                    self._pos = len(self._chunk)
+                    continue
                 dropped = self._dropped
                 line = bytes(self._open)
                 self._open = bytearray()
