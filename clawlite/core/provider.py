@@ -118,6 +118,8 @@ class Provider:
             yield (CLOSE,)
             raise
         yield (CLOSE,)
+        if answer.shown and not answer.text.endswith("\n"):
+            yield (WRITE, "\n")
         spent = meter.spend(self, answer, size // 4)
         if spent is not None:
             yield (STORE, "meters", spent)

@@ -24,7 +24,7 @@ from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.maker import load
 from clawlite.linux.wire import Wire, take_over
 
-ABILITIES = ("log", "pins", "reflex", "replay", "tools", "tools.py")
+ABILITIES = ("http", "https", "log", "pins", "reflex", "replay", "tools", "tools.py")
 MAX_LINE = 1048576              # bytes of one record or line
 MAX_TASKS = 1024
 LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
@@ -65,8 +65,13 @@ class Shell:
         self.code = None                # the exit code, once it is known
         self._shown = None              # the prompt on the terminal's last line
         self._asked = None              # the task whose question was put last
+        self._open_line = False         # what a provider says piece by piece stands on the last line
         self._interrupts = 0
         self._second, self._stamp = 0, ""
+        self.remote = None
+        if "http" in image.requires or "https" in image.requires:
+            from clawlite.linux.remote import Remote
+            self.remote = Remote(self.agent, signals.waker(), now_ms)
 
     # -- the loop
 
@@ -83,6 +88,8 @@ class Shell:
     def leave(self):
         """End what is under way, and write what waits."""
         self.handlers.close()
+        if self.remote:
+            self.remote.close()
         self.wire.flush(LEAVE_MS)
         self.log.close()
 
@@ -102,6 +109,8 @@ class Shell:
             self._interrupts = 0
             self.framer.feed(data)
             self.take()
+        if self.remote:
+            self.remote.poll()
         self.heed()
         if signals.terminated() or self.wire.broken:
             self.code = 0 if signals.terminated() else 1
@@ -206,6 +215,8 @@ class Shell:
             self.log.write(effect[1])
         elif kind == E.SAY:
             self.show(effect[1])
+        elif kind == E.WRITE:
+            self.show_piece(effect[1])
         elif kind == E.PROMPT:
             self.ask_anew()
             self.prompt(effect[1])
@@ -213,10 +224,14 @@ class Shell:
             self.run_handler(effect)
         elif kind == E.CANCEL:
             self.handlers.cancel(effect[1])
+            if self.remote:
+                self.remote.carry_out(effect)
         elif kind == E.RESOLVE:
             self.agent.done(effect[1], (True, resolve(effect[2], state_folder(self.agent.image.agent.name))), now_ms())
         elif kind == E.EXIT:
             self.code = effect[1]
+        else:
+            self.remote.carry_out(effect)
 
     def time_stamp(self) -> str:
         second = int(time.time())
@@ -241,7 +256,8 @@ class Shell:
         except ValueError as e:         # a handler gave what JSON lacks; the caller must still get an answer
             message = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32603, "message": "no JSON: %s" % e}}
             data = dumps(message).encode()
-        lead = b"\n" if self._shown else b""       # a record begins a line; the prompt comes back after it
+        lead = b"\n" if self._shown or self._open_line else b""       # a record begins a line; the prompt comes back after it
+        self._open_line = False
         self.wire.write(lead + self.framer.send(data))
         if self._shown:
             shown, self._shown = self._shown, None
@@ -249,9 +265,15 @@ class Shell:
 
     def show(self, text: str):
         """Show lines of text; on a terminal the prompt gives way first."""
-        lead = "\n" if self._shown else ""
-        self._shown = None
+        lead = "\n" if self._shown or self._open_line else ""
+        self._shown, self._open_line = None, False
         self.wire.write((lead + text + "\n").encode("utf-8", "replace"))
+
+    def show_piece(self, text: str):
+        """Show what a provider says as it comes; the line stays open."""
+        lead = "\n" if self._shown else ""
+        self._shown, self._open_line = None, not text.endswith("\n")
+        self.wire.write((lead + text).encode("utf-8", "replace"))
 
     def ask_anew(self):
         """Before a question is put on a terminal: what was typed before it waits its turn, and answers nothing."""
@@ -267,6 +289,9 @@ class Shell:
                     data = self.wire.ready()
 
     def prompt(self, text: str):
+        if self._open_line:
+            self.wire.write(b"\n")
+            self._open_line = False
         if self.terminal and self._shown != text:
             self.wire.write((("\n" if self._shown else "") + text).encode())
             self._shown = text

@@ -37,6 +37,11 @@ def catch() -> int:
     return reader
 
 
+def waker() -> int:
+    """Return the descriptor that wakes whoever waits for ``catch``'s, by a byte written to it."""
+    return _state["pipe"][1]
+
+
 def release():
     """Give them back."""
     signal.set_wakeup_fd(-1)

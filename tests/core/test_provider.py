@@ -156,7 +156,7 @@ def test_a_key_that_is_missing_or_unfit_sends_nothing():
 def test_a_stream_is_shown_as_it_comes():
     world = World(chunked(STREAM))
     reply = ask(world, row(stream=True))
-    assert world.written == "Hello." and reply.text == "Hello." and reply.shown
+    assert world.written == "Hello.\n" and reply.text == "Hello." and reply.shown
 
 
 def test_what_may_pass_is_tried_again_with_growing_pauses():

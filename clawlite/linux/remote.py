@@ -1,0 +1,98 @@
+"""What remote providers need of Linux: secrets, connections, and meters that survive a restart.
+
+Loaded for images that require ``http`` or ``https`` alone.
+"""
+import os
+import time
+
+from clawlite.core import effect as E
+from clawlite.core.errors import ClawError, ProviderError
+from clawlite.core.meter import Meter
+from clawlite.linux.files import state_folder
+from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.net import Connections
+
+_METERS = "meters.json"
+
+
+class Remote:
+    """The remote side of one agent's shell.
+
+    agent   ``agent.Agent``; it gets its codecs and its meter here
+    wake    file descriptor that ends the loop's wait when a byte is written to it
+    now_ms  function -> monotonic ms
+    """
+
+    def __init__(self, agent, wake: int, now_ms):
+        self._agent = agent
+        self._now_ms = now_ms
+        self._name = agent.image.agent.name
+        self._connections = Connections(wake)
+        self._current = {}              # task -> number of its connection: what an earlier one still brings is not for it
+        self._last = 0
+        agent.codecs = (loads, dumps)
+        agent.meter = Meter(lambda: (now_ms(), int(time.time())), self._stored())
+
+    def carry_out(self, effect: tuple):
+        """Carry out an effect of a provider."""
+        kind, task = effect[0], effect[1]
+        if kind == E.OPEN:
+            self._last += 1
+            self._current[task] = self._last
+            self._connections.open((task, self._last), effect[2], effect[3], effect[4], effect[5], effect[6])
+        elif kind == E.CLOSE or kind == E.CANCEL:
+            self._connections.close((task, self._current.pop(task, 0)))
+        elif kind == E.SECRET:
+            self._agent.done(task, self._secret(effect[2]), self._now_ms())
+        elif kind == E.STORE:
+            self._store(effect[2])
+
+    def poll(self):
+        """Hand in what connections have received."""
+        for (task, number), kind, data in self._connections.poll():
+            if self._current.get(task) != number:
+                continue
+            outcome = (False, ProviderError(data)) if kind == "error" else (True, data)
+            self._agent.received(task, outcome, self._now_ms())
+
+    def close(self):
+        """End all connections."""
+        self._connections.close_all()
+
+    def _secret(self, name: str) -> tuple:
+        from clawlite.linux.secrets import resolve, stores
+        try:
+            return True, resolve(name, stores(self._name))
+        except ClawError as e:
+            return False, e
+
+    def _path(self) -> str:
+        return os.path.join(state_folder(self._name), _METERS)
+
+    def _stored(self) -> dict:
+        """Return the meters of the last run.  A damaged file is set aside: it must not reset a limit unseen."""
+        try:
+            with open(self._path(), "rb") as file:
+                stored = loads(file.read(65536))
+        except OSError:
+            return {}
+        except ClawError:
+            os.replace(self._path(), self._path() + ".damaged")
+            os.write(2, b"clawlite: the meters of this agent were damaged and start anew (meters.json.damaged)\n")
+            return {}
+        return {name: entry for name, entry in stored.items()
+                if isinstance(entry, list) and len(entry) == 2 and all(type(n) is int and n >= 0 for n in entry)} if isinstance(stored, dict) else {}
+
+    def _store(self, meters: dict):
+        path = self._path()
+        try:
+            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            fd = os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(fd, dumps(meters).encode())
+                os.fdatasync(fd)
+            finally:
+                os.close(fd)
+            os.replace(path + ".new", path)
+        except OSError as e:
+            os.write(2, ("clawlite: the meters %s cannot be written: %s\n" % (path, e.strerror)).encode())
