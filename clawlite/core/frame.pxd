@@ -13,5 +13,5 @@ cdef class Framer:
     @cython.locals(rest=bytes)
     cpdef feed(self, data)
 
-    @cython.locals(pos=Py_ssize_t, stop=Py_ssize_t, dropped=Py_ssize_t, line=bytes)
+    @cython.locals(pos=Py_ssize_t, stop=Py_ssize_t, dropped=Py_ssize_t, line=bytes, opened=bytearray, fits=bint)
     cpdef next_event(self)

@@ -3,7 +3,8 @@
 1. A line ends in LF; one CR before it is dropped.  A record is 0x1E, JSON, LF.
 2. Console (``plain_json=False``): only what starts with 0x1E is a record, also when a person types ``{``.
    Serve (``plain_json=True``): every line is a record, with or without 0x1E; empty lines are ignored.
-3. The limit counts all bytes before the LF.  A longer line is dropped and told once, at its LF.
+3. The limit counts all bytes before the LF.  A longer line is dropped and told once, at its LF; so is one for which a
+   board has no memory.
 4. Every byte is looked at once.  Held are at most *limit* bytes of an open line and the chunk that is being read.
 """
 TEXT = 0            # payload: the line
@@ -57,28 +58,38 @@ class Framer:
             stop = self._chunk.find(b"\n", pos)
             line = self._chunk[pos:stop] if stop >= 0 else self._chunk[pos:]
             self._pos = stop + 1
+            opened = None
             if stop < 0 or self._dropped or self._open or len(line) > self.limit:
                 # it joins the open line, or is counted when that would be more than the limit
-                if self._dropped or len(line) > self.limit - len(self._open):
+                fits = not self._dropped and len(line) <= self.limit - len(self._open)
+                try:
+                    if fits:
+                        self._open.extend(line)
+                except MemoryError:
+                    fits = False
+                if not fits:
                     self._dropped += len(self._open) + len(line)
                     self._open = bytearray()
-                else:
-                    self._open.extend(line)
                 if stop < 0:
                     self._pos = len(self._chunk)
                     continue
                 dropped = self._dropped
-                line = bytes(self._open)
+                opened = self._open
                 self._open = bytearray()
                 self._dropped = 0
                 if dropped:
                     return TOO_LONG, b"%d" % dropped
-            if line.endswith(b"\r"):
-                line = line[:-1]
-            if line.startswith(_MARK):
-                line = line[1:]
-            elif not self.plain_json:
-                return TEXT, line
+            try:
+                if opened is not None:
+                    line = bytes(opened)
+                if line.endswith(b"\r"):
+                    line = line[:-1]
+                if line.startswith(_MARK):
+                    line = line[1:]
+                elif not self.plain_json:
+                    return TEXT, line
+            except MemoryError:
+                return TOO_LONG, b"%d" % len(line if opened is None else opened)
             if line:
                 return RECORD, line
 
