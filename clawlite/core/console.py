@@ -123,7 +123,10 @@ class Console:
     def _take(self, text: str, now_ms: int):
         text = text.strip()
         if text.startswith("/"):
-            self._command(text)
+            try:
+                self._command(text)
+            except Exception as e:      # an image may be damaged where few look: the session goes on
+                self._say(told(e))
         elif text and not self.agent.is_ready:
             self._say("The agent is %s." % self.agent.lifecycle.state)
         elif text:
@@ -138,7 +141,7 @@ class Console:
             self._history = History()
         try:
             number = self.agent.begin(turn(self.agent.image, text, self.agent.chain(), self._history), self._ended, now_ms)
-        except ClawError as e:
+        except Exception as e:
             self._ended(None, e, now_ms)
             return
         if self._turn is not None:      # a turn without tools has ended before begin returns
@@ -210,4 +213,6 @@ def question(approval) -> str:
 
 def told(error) -> str:
     """Return an error as a person reads it: what, and what to do next."""
+    if not isinstance(error, ClawError):
+        return "%s: %s" % (type(error).__name__, error)
     return "%s.%s" % (error.message.rstrip("."), " Next: %s." % error.hint if error.hint else "")

@@ -1,6 +1,8 @@
-"""The header of an image: what is read once, when it is loaded (the layout is in image.py).
+"""The header of an image: what is read once, when it is loaded (the layout is in image.py); and the shapes of its parts.
 
-A module of its own, so that a board can drop it from memory afterwards.
+A right CRC says that a file is what somebody wrote, not that it is an image of ours: what is decoded is compared with its
+shape before anybody relies on it (image.cddl has the same in full).  A module of its own, so that a board can drop it from
+memory afterwards.
 """
 import struct
 from binascii import crc32
@@ -14,6 +16,54 @@ MAX_HEAD = 8192
 MAX_IMAGE = 16777216
 _CHUNK = 1024
 _UNSIGNED, _SIGNED = 40, 73     # bytes behind the body: crc, digest, and null or a signature
+_CUT = "the file is cut or damaged; build or flash it again"
+
+# A shape is a type, None, a tuple (a list of exactly these), [shape] (a list of any number of it), [shape, shape, ...] (one of
+# them), ``object`` (anything), or a number n: an integer below it, from 0 on, or from 1 on when n is negative.
+_MANY = 1 << 32
+_SPAN = (_MANY, _MANY)
+_ENTRY = [None, _MANY, [_MANY]]
+_HEAD = (str, [str], bytes, [(str, bytes)], [_SPAN])
+TOOL = (str, 128, [None, str], object, object, _MANY, _MANY, (2, str), [str], [(str, _ENTRY)], [None, (_ENTRY,)], _SPAN)
+RULE = (str, 4, str, _MANY, 2, [None, str], str)
+_SECTIONS = {                   # AGENT, TOOLS and PINS of image.py, which imports this
+    1: (str, str, str, 3, -4, -_MANY, [_MANY], -_MANY, -_MANY, str, _SPAN, str),
+    2: [(str, _MANY, _MANY, _ENTRY)],
+    9: [(str, _MANY, 4, 65536, [None, str], int)],
+}
+
+
+def section_of(number: int, value) -> object:
+    """Return *value*, the content of section *number*.  Raises ``ImageError`` when its shape is another."""
+    return shaped(value, _SECTIONS[number], "section %d" % number)
+
+
+def shaped(value, shape, what: str) -> object:
+    """Return *value* when it has *shape*.  Raises ``ImageError``, which calls it *what*."""
+    if not _fits(value, shape):
+        raise ImageError("image: %s has another shape than this runtime knows" % what,
+                         "build it again with this version of clawlite")
+    return value
+
+
+def _fits(value, shape) -> bool:
+    if shape is None or shape is object:
+        return shape is object or value is None
+    if isinstance(shape, int):
+        return type(value) is int and (shape < 0) <= value < abs(shape)
+    if isinstance(shape, list) and len(shape) > 1:
+        for one in shape:
+            if _fits(value, one):
+                return True
+        return False
+    if isinstance(shape, (list, tuple)):
+        if not isinstance(value, list) or isinstance(shape, tuple) and len(value) != len(shape):
+            return False
+        for number, item in enumerate(value):
+            if not _fits(item, shape[number if isinstance(shape, tuple) else 0]):
+                return False
+        return True
+    return type(value) is shape
 
 
 def parse(read, size: int) -> tuple:
@@ -34,18 +84,18 @@ def parse(read, size: int) -> tuple:
     pos, length = _bytes_at(read, size, 5)
     if length > MAX_HEAD:
         raise ImageError("image: expected a head of at most %d bytes, got %d" % (MAX_HEAD, length))
-    head = decode(read(pos, length))
-    body, length = _bytes_at(read, size, pos + length)
+    body, left = _bytes_at(read, size, pos + length)
+    _check(read, size, body + left)
+    head = shaped(decode(read(pos, length)), _HEAD, "the head")
     where = {}
     for section, part in head[4]:
         where[section] = (body, part)
-        if not 0 <= part <= length:
-            raise ImageError("image: section %d has %d bytes, the body has %d left" % (section, part, length))
+        if part > left:
+            raise ImageError("image: section %d has %d bytes, the body has %d left" % (section, part, left))
         body += part
-        length -= part
-    if length:
-        raise ImageError("image: the directory and the body differ by %d bytes" % length)
-    _check(read, size, body)
+        left -= part
+    if left:
+        raise ImageError("image: the directory and the body differ by %d bytes" % left)
     return head, where, body
 
 
@@ -55,11 +105,11 @@ def _bytes_at(read, size: int, pos: int) -> tuple:
     first = head[0] if head else 0
     extra = 1 << (first - 0x58) if first >= 0x58 else 0
     if not 0x40 <= first <= 0x5b or extra >= len(head):
-        raise ImageError("image: expected a byte string at byte %d of %d" % (pos, size))
+        raise ImageError("image: expected a byte string at byte %d of %d" % (pos, size), _CUT)
     length = int.from_bytes(head[1:1 + extra], "big") if extra else first - 0x40
     pos += 1 + extra
     if length > size - pos:
-        raise ImageError("image: truncated: a part of %d bytes begins at byte %d of %d" % (length, pos, size))
+        raise ImageError("image: truncated: a part of %d bytes begins at byte %d of %d" % (length, pos, size), _CUT)
     return pos, length
 
 
@@ -70,14 +120,14 @@ def _check(read, size: int, end: int):
     if left not in (_UNSIGNED, _SIGNED) or seal[0] != 0x44 or seal[5:7] != b"\x58\x20" \
             or seal[39:] != (b"\xf6" if left == _UNSIGNED else b"\x58\x20"):
         raise ImageError("image: expected %d or %d bytes of seal after the body, got %d" % (_UNSIGNED, _SIGNED, left),
-                         "the file is cut or damaged; build or flash it again")
+                         _CUT)
     crc = pos = 0
     while pos < end:
         data = read(pos, _CHUNK if end - pos > _CHUNK else end - pos)
         crc = crc32(data, crc)
         pos += len(data)
     if struct.unpack(">I", seal[1:5])[0] != crc & 0xffffffff:
-        raise ImageError("image: bad CRC: the file is damaged", "build or flash it again")
+        raise ImageError("image: bad CRC: the file is damaged", _CUT)
 
 
 def _hex(data: bytes) -> str:

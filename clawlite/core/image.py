@@ -73,24 +73,21 @@ class Image:
         self._tools = {}
         self._rules = {}
         self._automata = {}             # number -> the table, or True on a board, which reads it again
-        try:
-            head, self._where, self.seal_at = parse(read, size)
-            self.compiler, self.requires, self.sources, self.companions, _ = head
-            self.agent = AgentInfo(self.section(AGENT))
-            self.tools = {}
-            self.names = []                     # in the manifest's order: dicts have none on MicroPython
-            for name, offset, length, entry in self.section(TOOLS):
-                self.tools[name] = (offset, length, entry)
-                self.names.append(name)
-        except (ValueError, TypeError, KeyError, IndexError) as e:      # a well-formed file of another shape
-            raise ImageError("image: the head or an index has another shape than this runtime knows (%s)" % e,
-                             "build it again with this version of clawlite")
+        head, self._where, self.seal_at = parse(read, size)
+        self.compiler, self.requires, self.sources, self.companions, _ = head
+        self.agent = AgentInfo(self.section(AGENT))
+        self.tools = {}
+        self.names = []                     # in the manifest's order: dicts have none on MicroPython
+        for name, offset, length, entry in self.section(TOOLS):
+            self.tools[name] = (offset, length, entry)
+            self.names.append(name)
 
     def read(self, offset: int, length: int) -> bytes:
         """Return exactly *length* bytes; a short read is an ``ImageError``."""
         data = self._read(offset, length)
         if len(data) != length:
-            raise ImageError("image: truncated: wanted %d bytes at offset %d, got %d" % (length, offset, len(data)))
+            raise ImageError("image: truncated: wanted %d bytes at offset %d, got %d" % (length, offset, len(data)),
+                             "the file is cut or damaged; build or flash it again")
         return data
 
     def part(self, section: int, offset: int, length: int) -> bytes:
@@ -109,10 +106,14 @@ class Image:
         return self._where.get(section, (0, 0))[1]
 
     def section(self, section: int) -> object:
-        """Return a whole section, decoded; None when the image has none."""
-        if section not in self._where:
-            return None
-        return cbor.decode(self.part(section, 0, self._where[section][1]))
+        """Return a whole section, decoded, and AGENT, TOOLS and PINS of the shape they should have; None when the image has none."""
+        value = None
+        if section in self._where:
+            value = cbor.decode(self.part(section, 0, self._where[section][1]))
+        if section == AGENT or section == TOOLS or value is not None and section == PINS:
+            from clawlite.core.header import section_of
+            section_of(section, value)
+        return value
 
     def _row(self, section: int, number: int) -> bytes:
         """Return row *number* of a table: (rows + 1) big-endian u32 offsets, then the rows."""
@@ -129,10 +130,11 @@ class Image:
                 where = self.tools.get(name)
                 if where is None:
                     return None
-            try:
-                tool = Tool(cbor.decode(self.part(RECORDS, where[0], where[1])), where[2])
-            except (ValueError, TypeError) as e:
-                raise ImageError("image: the record of tool %s is damaged (%s)" % (name, e))
+            record = cbor.decode(self.part(RECORDS, where[0], where[1]))
+            if self._keep:              # a board has no memory for this: there the call that stumbles over it fails alone
+                from clawlite.core.header import TOOL, shaped
+                shaped(record, TOOL, "tool " + name)
+            tool = Tool(record, where[2])
             if len(self._tools) < self._keep:
                 self._tools[name] = tool
         return tool
@@ -142,8 +144,9 @@ class Image:
         rule = self._rules.get(number)
         if rule is None:
             rule = cbor.decode(self._row(RULES, number))
-            if len(rule) != 7:
-                raise ImageError("image: rule %d is damaged" % number)
+            if self._keep:
+                from clawlite.core.header import RULE, shaped
+                shaped(rule, RULE, "rule %d" % number)
             if len(self._rules) < self._keep:
                 self._rules[number] = rule
         return rule
@@ -165,8 +168,11 @@ class Image:
         return table
 
     def prose(self, where: list) -> str:
-        """Return the text at [offset, length] of PROSE."""
-        return decode_utf8(self.part(PROSE, where[0], where[1]))
+        """Return the text at [offset, length] of PROSE.  Raises ``ImageError``."""
+        try:
+            return decode_utf8(self.part(PROSE, where[0], where[1]))
+        except ValueError as e:
+            raise ImageError("image: the text at byte %d of section %d: %s" % (where[0], PROSE, e))
 
     def missing(self, abilities) -> list:
         """Return what the image requires and *abilities* lacks, in the image's order."""

@@ -16,7 +16,9 @@ def open_device(path: str, folder: str, operator: bool):
     del load
     drop()
     from device import Device
-    return Device(image, maker, folder, operator)
+    device = Device(image, maker, folder, operator)
+    drop()
+    return device
 
 
 def main(args: list) -> int:

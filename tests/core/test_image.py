@@ -158,6 +158,53 @@ def test_crafted_heads_are_refused():
     assert refused(load, resealed(encoder.encode(["c", [], digest, [], [[1, len(body)]]]), body))
 
 
+AGENT = ["a", "", "a", 2, 1, 30000, [0], 20, 4096, "", [0, 0], "> "]
+
+
+def of_sections(*sections):
+    """Return an image, under a right CRC, of (number, value) each."""
+    body, directory = b"", []
+    for number, value in sections:
+        data = encoder.encode(value)
+        directory.append([number, len(data)])
+        body += data
+    return resealed(encoder.encode(["c", [], b"", [], directory]), body)
+
+
+def test_the_shape_of_the_agent_and_the_tools_is_checked():
+    assert load(of_sections((1, AGENT), (2, [["t", 0, 5, [0, 1]], ["u", 5, 0, None]]))).names == ["t", "u"]
+    for at, wrong in ((0, 1), (0, None), (3, -1), (3, 3), (3, True), (4, 0), (5, 0), (5, 1 << 32), (6, 5), (6, ["x"]), (10, [0]),
+                      (10, [0, "x"]), (11, b"> ")):
+        agent = list(AGENT)
+        agent[at] = wrong
+        assert refused(load, of_sections((1, agent), (2, []))) == "image: section 1 has another shape than this runtime knows", wrong
+    for agent in (None, [], AGENT + [0], AGENT[:-1], "text"):
+        assert refused(load, of_sections((1, agent), (2, [])))
+    for tools in (None, 5, [5], [["t"]], [["t", 0, 5, "x"]], [["t", -1, 5, 0]], [[5, 0, 5, 0]], [["t", 0, 5, [None]]]):
+        assert refused(load, of_sections((1, AGENT), (2, tools))) == "image: section 2 has another shape than this runtime knows", tools
+    assert refused(load, of_sections((1, AGENT)))
+    assert refused(load, of_sections((2, [])))
+
+
+def test_the_shape_of_pins_is_checked():
+    pin = ["soil", 26, 0, 14000, None, 0]
+    assert load(of_sections((1, AGENT), (2, []))).section(9) is None
+    assert load(of_sections((1, AGENT), (2, []), (9, [pin]))).section(9) == [pin]
+    for pins in (5, None, [["soil"]], [pin + [0]], [["soil", 26, 4, 0, None, 0]], [["soil", 26, 0, 65536, None, 0]], [["soil", 26, 0, 0, 7, 0]]):
+        try:
+            load(of_sections((1, AGENT), (2, []), (9, pins))).section(9)
+        except ImageError as e:
+            assert "section 9" in e.message
+        else:
+            assert pins is None         # null is as good as none
+
+
+def test_text_that_is_none_is_refused():
+    image = load(of_sections((1, AGENT), (2, []), (6, b"\xff\xfe")))
+    assert refused(image.prose, [1, 2]).startswith("image: the text at byte 1 of section 6: ")
+    assert refused(image.prose, [1, 200])
+
+
 def test_a_part_outside_its_section_is_refused():
     image = load(data_of("greenhouse"))
     for offset, length in ((0, 1 << 40), (-1, 1), (1 << 40, 1), (5, -1)):
