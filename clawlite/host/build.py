@@ -11,11 +11,13 @@ IMAGE = "claw.cbor"
 def build_beside(name: str) -> str:
     """Build the manifest *name* (a file or a folder) to ``claw.cbor`` beside it; return that path.
 
+    On a machine with a device key (``$CLAWLITE_DEVICE_KEY_FILE``) it is signed: nothing else runs there.
     Raises ``ManifestErrors``, or ``ClawError`` when the file cannot be written.
     """
     loaded = manifest.load(name)
     path = os.path.join(loaded.folder, IMAGE)
-    save(path, compiler.build(loaded).data)
+    key_file = os.environ.get("CLAWLITE_DEVICE_KEY_FILE")
+    save(path, compiler.build(loaded, _key(key_file) if key_file else None).data)
     return path
 
 

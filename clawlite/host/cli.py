@@ -60,7 +60,7 @@ def build(manifest, output, board, key_file, as_json):
 def inspect(image, as_json):
     """Show what an image holds."""
     from clawlite.host import inspection
-    ui.inspected(inspection.inspect(ui.read(image)), as_json)
+    ui.inspected(inspection.inspect_file(image), as_json)
 
 
 @cli.command()

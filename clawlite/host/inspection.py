@@ -1,9 +1,23 @@
 """What an image holds, for people and for ``--json``."""
 from clawlite.core import header, image as layout
 from clawlite.core import seal
+from clawlite.core.errors import ImageError
 from clawlite.core.outlook import outlook
 from clawlite.core.policy import ACTIONS
 from clawlite.host.compiler import AUTONOMY, SECTION_NAMES
+
+
+def inspect_file(path: str) -> dict:
+    """Return what the image in the file *path* holds (see ``inspect``).  Raises ``ImageError``, which names the file."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(header.MAX_IMAGE + 1)
+    except OSError as e:
+        raise ImageError(f"{path}: {e.strerror}", "name an image; make one with: clawlite build") from None
+    try:
+        return inspect(data)
+    except ImageError as e:
+        raise type(e)(f"{path}: {e.message}", e.hint or "build it again") from None
 
 
 def inspect(data: bytes) -> dict:
@@ -22,7 +36,7 @@ def inspect(data: bytes) -> dict:
         "autonomy": AUTONOMY[agent.autonomy], "level": f"level-{agent.level}", "sandbox": agent.sandbox or None,
         "requires": image.requires, "sources": image.sources.hex(),
         "companions": [{"file": name, "sha256": digest.hex()} for name, digest in image.companions],
-        "sections": [{"name": SECTION_NAMES[number], "bytes": image.size_of(number)} for number in image.sections()],
+        "sections": [{"name": SECTION_NAMES.get(number, f"section {number}"), "bytes": image.size_of(number)} for number in image.sections()],
         "tools": [_tool(image, name) for name in image.names],
         "rules": [_rule(image.rule(number)) for number in range(_rows(image))],
     }

@@ -33,7 +33,10 @@ def new(path: str, template: str = DEFAULT) -> list[str]:
         folders[:] = sorted(f for f in folders if f != "__pycache__")
         for file in sorted(files):
             relative = os.path.relpath(os.path.join(folder, file), source)
-            _copy(os.path.join(folder, file), os.path.join(path, relative), name)
+            try:
+                _copy(os.path.join(folder, file), os.path.join(path, relative), name)
+            except OSError as e:
+                raise ClawError(f"{os.path.join(path, relative)}: {e.strerror}", "choose a folder that you may write to") from None
             written.append(relative)
     return written
 

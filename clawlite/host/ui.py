@@ -2,18 +2,9 @@
 import json
 import sys
 
-from clawlite.core.errors import ClawError, ImageError
+from clawlite.core.errors import ClawError
 from clawlite.host import inspection
 from clawlite.host.problems import ManifestErrors
-
-
-def read(path: str) -> bytes:
-    """Return the bytes of an image file.  Raises ``ImageError``."""
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as e:
-        raise ImageError(f"{path}: {e.strerror}", "name an image; make one with: clawlite build") from None
 
 
 def document(value: object) -> None:
