@@ -2,8 +2,8 @@
 
 1. A line ends in LF, one CR before it is dropped.  What no field value may hold becomes a space (RFC 9110, 5.5).
 2. Heads of 1xx answers are skipped, trailers dropped; chunked, Content-Length and until-close bodies are read.
-3. Bounds: 16,384 bytes of head (1xx included), of a chunk's first line and of trailers; 100 fields.  A body has no
-   bound here: its pieces go out as they come, and who takes them counts.
+3. Bounds: 16,384 bytes of head (1xx included), of a chunk's first line and of trailers; 100 fields, where repeats
+   of one may count once.  A body has no bound here: its pieces go out as they come, and who takes them counts.
 """
 from clawlite.core.dialect import const
 from clawlite.core.errors import ProviderError
@@ -52,7 +52,6 @@ class Response:
         self._room = MAX_HEAD       # bytes that this head, chunk line or trailer may still have
         self._status = 0
         self._headers = {}
-        self._fields = 0
         self._name = ""             # the field that a folded line goes on
         self._chunked = False
         self._left = None           # bytes of the body, or of the chunk, that are still to come; None: until close
@@ -155,8 +154,7 @@ class Response:
             return
         name, colon, value = text.partition(":")
         value = value.strip()
-        self._fields += 1
-        if not colon or not name or " " in name or self._fields > MAX_FIELDS:
+        if not colon or not name or " " in name or len(self._headers) >= MAX_FIELDS:
             raise ProviderError("expected a header, at most %d of them, found %r" % (MAX_FIELDS, line[:40]))
         self._name = name = name.lower()
         known = self._headers.get(name)

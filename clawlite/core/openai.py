@@ -44,7 +44,7 @@ class Codec(wire.Codec):
             return ""
         choice = choices[0]
         said = field(choice, "message" if whole else "delta", dict) or {}
-        stream.has_begun = said or not whole
+        stream.has_begun = not whole or bool(said)
         calls = field(said, "tool_calls", list) or ()
         for position in range(len(calls)):
             function = field(calls[position], "function", dict) or {}

@@ -146,7 +146,7 @@ def test_bound_of_the_head():
 
 def test_bound_of_the_fields():
     for count, wanted in ((MAX_FIELDS - 1, "head"), (MAX_FIELDS, "head"), (MAX_FIELDS + 1, "error")):
-        lines = b"".join([b"X-%d: v\r\n" % (i % 7) for i in range(count)])
+        lines = b"".join([b"X-%d: v\r\n" % i for i in range(count)])
         assert run(b"HTTP/1.1 204 OK\r\n" + lines + b"\r\n")[0][0] == wanted, count
 
 

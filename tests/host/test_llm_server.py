@@ -10,6 +10,11 @@ import anthropic
 import openai
 import pytest
 
+from clawlite.core import anthropic as anthropic_codec
+from clawlite.core import http1
+from clawlite.core import openai as openai_codec
+from clawlite.core.errors import ProviderError
+from clawlite.linux import jsontext
 from llm_server import FAULTS, HTML, MODEL, PATHS, Server, calls, error, say
 
 TOOL = {"type": "object", "properties": {"path": {"type": "string"}}}
@@ -229,6 +234,71 @@ def test_what_the_apis_refuse(api, messages, words):
         status, _, body = post(server, dict(ASK, messages=messages))
         assert status == 400 and words in json.loads(body)["error"]["message"]
         assert post(server, ASK, path="/v1/nope")[0] == 404
+
+
+# -- the project's own codecs, over real sockets
+
+def ask(server, streamed: bool):
+    """Return (status, text, answer or None) as the core's codecs see it; raises ``ProviderError``."""
+    codec = {"openai": openai_codec, "anthropic": anthropic_codec}[server.api].Codec(jsontext.loads, jsontext.dumps)
+    body = json.dumps(dict(ASK, stream=streamed)).encode()
+    head = http1.request("POST", PATHS[server.api], "127.0.0.1", [("Content-Type", "application/json"), ("anthropic-version", "2023-06-01")], len(body))
+    response, stream, text, kept, status = http1.Response(), codec.stream(), "", b"", 0
+    with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
+        connection.sendall(head + body)
+        while True:
+            data = connection.recv(1000)
+            response.feed(data) if data else response.at_end()
+            event = response.next_event()
+            while event is not None:
+                if event[0] == "head":
+                    status = event[1]
+                elif event[0] == "end":
+                    return status, codec.error(status, kept) if status != 200 else text, (
+                        None if status != 200 else stream.at_end() if streamed else codec.whole(kept))
+                elif streamed and status == 200:
+                    stream.feed(event[1])
+                    told = stream.next_event()
+                    while told is not None:
+                        text += told[1] if told[0] == "text" else ""
+                        told = stream.next_event()
+                else:
+                    kept += event[1]
+                event = response.next_event()
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_own_codecs(api, streamed):
+    steps = [say("Hi \U0001f331"), calls(("read_file", {"path": "a"}), ("stop", {}), text="Look."), FAULTS["unknown tool"], FAULTS["no model"], FAULTS["html 502"]]
+    with Server(steps, api=api) as server:
+        status, text, answer = ask(server, streamed)
+        assert (text or answer.text, answer.stop, answer.calls, answer.model) == ("Hi \U0001f331", "stop", [], MODEL)
+        assert answer.input_tokens == (None if api == "openai" and streamed else 19)        # it was not asked to tell
+        status, text, answer = ask(server, streamed)
+        assert (text or answer.text, answer.stop) == ("Look.", "tools") and [call[1:3] for call in answer.calls] == [
+            ("read_file", {"path": "a"}), ("stop", {})]
+        assert ask(server, streamed)[2].calls[0][1] == "no_such_tool"
+        assert ask(server, streamed)[1] == "HTTP 404: The model `nope` does not exist."
+        assert ask(server, streamed)[1] == "HTTP 502: a page of HTML 502 Bad Gateway"
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+@pytest.mark.parametrize("name, streamed, words", [
+    ("html", False, "HTML"), ("html", True, "HTML"), ("empty", False, "nothing"), ("empty", True, "broke off"), ("cut json", False, "broken JSON"),
+    ("cut json", True, "JSON, expected a stream"), ("broken stream", True, "broken JSON"), ("close before head", False, "before an answer came"),
+    ("close early", False, "in the middle"), ("close early", True, "in the middle"), ("duplicate ids", False, "the id same"),
+    ("duplicate ids", True, "the id same"), ("too many calls", True, "more than 16")])
+def test_own_codecs_refuse_faults(api, name, streamed, words):
+    with Server([FAULTS[name]], api=api) as server, pytest.raises(ProviderError) as caught:
+        ask(server, streamed)
+    assert words in caught.value.message
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+def test_own_codecs_and_broken_arguments(api):
+    with Server([FAULTS["broken arguments"]], api=api) as server:
+        assert ask(server, True)[2].calls == [("call_1_0", "read_file", None, '{"path": "notes.txt')]
 
 
 # -- TLS
