@@ -26,11 +26,11 @@ class Sink:
 def calls(device, lines: list):
     """Return a function that does one call."""
     for line in lines[:-1]:
-        device.take(line + b"\n")
+        device.take(line + b"\n", False)
     line = lines[-1] + b"\n"
 
     def call():
-        device.take(line)
+        device.take(line, False)
         if b'"isError":false' not in device.output.last:
             raise ValueError(device.output.last)
     return call

@@ -54,10 +54,8 @@ class Module:
 
 def _integers(node, count: int, known: dict):
     """Return the integers that an assignment to *count* names gives, when it is that simple; else None."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "const" and len(node.args) == 1:
-        node = node.args[0]
     try:
-        space = {"__builtins__": {}, "range": range, **known}
+        space = {"__builtins__": {}, "range": range, "const": int, **known}
         value = eval(compile(ast.Expression(node), "", "eval"), space)
     except (NameError, TypeError, ValueError, AttributeError):
         return None
@@ -218,6 +216,8 @@ class _Rewriter(ast.NodeTransformer):
             return node
         if node.id in self.numbers and isinstance(node.ctx, ast.Load):
             return ast.Constant(self.numbers[node.id])
+        if node.id == "const":
+            raise LinkError(f"{self.module.name}: const() stands for an integer under a name in capitals")
         if node.id in self.aliases:
             raise LinkError(f"{self.module.name}: the module {node.id} is used as a value")
         node.id = self.names.get(node.id, node.id)

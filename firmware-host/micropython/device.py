@@ -58,13 +58,20 @@ class Device:
         self.framer = Framer(MAX_LINE, operator)
         self.input = getattr(sys.stdin, "buffer", sys.stdin)
         self.output = getattr(sys.stdout, "buffer", sys.stdout)
-        self.poll = select.poll()
+        self.typed = select.poll()      # the console alone: is there more to read at once?
+        self.typed.register(self.input, select.POLLIN)
+        self.poll = select.poll()       # all that may wake the loop
         self.poll.register(self.input, select.POLLIN)
+        self.net = None
+        if "http" in image.requires:
+            from net import Net
+            self.net = Net(self.agent, self.poll, folder, lambda: (self.now_ms(), epoch_s()))
         self.code = None
         self.at_end = False
         self._asked = None              # the task whose question was put last
         self._prompt = b""              # what stands on the console's last line
         self._return = False            # the last byte was a carriage return
+        self._open = False              # what a provider says piece by piece stands on the last line
 
     def now_ms(self) -> int:
         """Return monotonic milliseconds that never wrap: ``ticks_ms`` does, on a board after 12 days."""
@@ -102,11 +109,15 @@ class Device:
         for at in (self.agent.deadline(), self.session.deadline(), self.handlers.deadline()):
             if at is not None and (wait < 0 or at - self._now < wait):
                 wait = at - self._now if at > self._now else 0
-        if self.at_end:
+        if self.at_end and not self.net:
             if wait > 0:
                 time.sleep_ms(wait)
-        elif self.poll.poll(wait):
-            self.take(self.read(), False)
+        else:
+            for polled in self.poll.poll(wait):
+                if polled[0] is self.input:
+                    self.take(self.read(), False)
+                else:
+                    self.net.ready(polled[0])
         if self.at_end:
             self.end_of_input()
         now = self.now_ms()
@@ -127,10 +138,11 @@ class Device:
             elif byte != b"\n" or not self._return:
                 data.extend(byte)
             self._return = byte == b"\r"
-            if byte in b"\r\n" or len(data) == _PIECE or not self.poll.poll(0):
+            if byte in b"\r\n" or len(data) == _PIECE or not self.typed.poll(0):
                 return bytes(data)
             byte = self.input.read(1)
         self.at_end = True
+        self.poll.unregister(self.input)
         return bytes(data)
 
     def take(self, data: bytes, early: bool):
@@ -206,23 +218,31 @@ class Device:
             if self.log:
                 self.keep(effect[1])
         elif kind == E.SAY:
-            self.write((effect[1] + "\n").encode(), b"")
+            self.write((("\n" if self._open else "") + effect[1] + "\n").encode(), b"")
+            self._open = False
+        elif kind == E.WRITE:
+            self.write(effect[1].encode(), b"")
+            self._open = not effect[1].endswith("\n")
         elif kind == E.PROMPT:
             self.ask_anew()
             self.write(b"", effect[1].encode())
         elif kind == E.CANCEL:
             self.handlers.cancel(effect[1])
+            if self.net:
+                self.net.close(effect[1])
         elif kind == E.RESOLVE:         # the file systems of boards have no links
             self.agent.done(effect[1], (True, effect[2]), self.now_ms())
         elif kind == E.EXIT:
             self.code = effect[1]
+        else:
+            self.net.carry_out(effect)
 
     def ask_anew(self):
         """Before a question is put to a person: what was typed before it waits its turn, and answers nothing."""
         asking = self.agent.waiting[0] if self.agent.waiting else None
         if self.terminal and asking is not self._asked:
             self._asked = asking
-            while asking and not self.at_end and self.poll.poll(0):
+            while asking and not self.at_end and self.typed.poll(0):
                 self.take(self.read(), True)
 
     def keep(self, event: dict):

@@ -38,7 +38,7 @@ def test_two_modules_may_share_a_name(tmp_path):
 
 
 def test_numbers_in_capitals_are_written_out(tmp_path):
-    linked = link(tmp_path, a="from clawlite.core.dialect import const\n_BIG = const(1 << 4)\nLOW, HIGH = range(2)\nDEEP = _BIG + HIGH\n",
+    linked = link(tmp_path, a="from clawlite.core.dialect import const\n_BIG = const(1 << 4)\nLOW, HIGH = const(0), const(1)\nDEEP = _BIG + HIGH\n",
                   b="from clawlite.core.a import DEEP, HIGH\n\n\ndef f():\n    return [HIGH, DEEP]\n")
     assert linked["all"].replace(" ", "").replace("\n", "") == "deff():return[1,17]"
 
@@ -95,7 +95,8 @@ def test_an_import_inside_a_function_stays_one(tmp_path):
     assert "    from late import g" in linked["all"] and "    import late" in linked["all"]
 
 
-@pytest.mark.parametrize("text", ["from clawlite.core import a\nx = [a]\n", "import clawlite.core.a\n"])
+@pytest.mark.parametrize("text", ["from clawlite.core import a\nx = [a]\n", "import clawlite.core.a\n",
+                                  "from clawlite.core.dialect import const\nx = const('a')\n"])
 def test_what_is_not_understood_is_refused(tmp_path, text):
     with pytest.raises(LinkError):
         link(tmp_path, a="def f():\n    return 1\n", b=text)
