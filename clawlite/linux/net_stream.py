@@ -1,0 +1,197 @@
+"""One socket of one worker: look up, connect, send, receive, all of it with an end that ``close`` can bring about.
+
+Every wait is a poll over the socket and the connection's pipe.  ``shutdown`` from another thread would do for a read, but
+not between two addresses, not before ``connect`` has begun, and its descriptor may be somebody else's by then.
+``getaddrinfo`` cannot be ended: names are looked up in a thread of their own, whose result nobody need be there to take.
+"""
+import _thread
+import errno
+import os
+import select
+import time
+
+try:                            # the C module under ``socket``, whose selectors and enums cost 7 ms at import
+    from _socket import (AI_NUMERICHOST, EAI_AGAIN, IPPROTO_TCP, SO_ERROR, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY, gaierror,
+                         getaddrinfo, socket)
+except ImportError:
+    from socket import (AI_NUMERICHOST, EAI_AGAIN, IPPROTO_TCP, SO_ERROR, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY, gaierror,
+                        getaddrinfo, socket)
+
+ADDRESSES = 16                  # of one name that are tried
+_UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+_SILENT = (None, errno.ETIMEDOUT) + _UNREACHABLE        # None: of TimedOut
+
+
+class Failure(Exception):
+    """Why a connection failed: one sentence for a person."""
+
+
+class TimedOut(Failure):
+    pass
+
+
+class Cancelled(Exception):
+    """The loop has closed this connection; nobody wants to hear more."""
+
+
+class Stream:
+    """A socket, and the waits of its worker.
+
+    connection  ``net.Connection``; its pipe ends a wait
+    lock        the lock over *connection*
+    timeout_ms  from now, until ``due`` is set to None
+    """
+
+    def __init__(self, connection, lock, timeout_ms: int):
+        self.connection = connection
+        self.sock = None
+        self.wants = None               # of TLS: tells from an exception which poll event it waits for, or 0
+        self.words = words              # of TLS: knows more kinds of errors
+        self.due = time.monotonic() + timeout_ms / 1000
+        self._lock = lock
+        self._timeout_ms = timeout_ms
+
+    def close(self):
+        if self.sock is not None:
+            try:
+                self.sock.close()
+            except OSError:             # the descriptor is gone all the same
+                pass
+            self.sock = None
+
+    def wait(self, events: int, due: float = None):
+        """Wait for *events* of the socket (0: of none), or for a nudge, until *due* or ``self.due``.
+
+        Raises ``Cancelled``, ``TimedOut``.
+        """
+        due = due or self.due
+        poll = select.poll()
+        poll.register(self.connection.reader, select.POLLIN)
+        if events:
+            poll.register(self.sock.fileno(), events)
+        ready = poll.poll(None if due is None else max(0, (due - time.monotonic()) * 1000))
+        if self.connection.cancelled:
+            raise Cancelled
+        if not ready:
+            raise TimedOut("timed out after %g s" % (self._timeout_ms / 1000))
+        for fd, _ in ready:
+            if fd == self.connection.reader:
+                os.read(fd, 512)
+
+    # -- connecting
+
+    def connect(self, host: str, port: int):
+        """Connect to the first address of *host* that answers; each gets its share of the time that is left.
+
+        Raises ``Failure``: of the first address that said no, else of the last that said nothing.
+        """
+        addresses = self._look_up(host, port)[:ADDRESSES]
+        code = reason = None
+        for i, (family, _, _, _, address) in enumerate(addresses):
+            now = time.monotonic()
+            try:
+                self._connect(family, address, now + (self.due - now) / (len(addresses) - i))
+                return
+            except TimedOut as e:
+                failed, sentence = None, str(e)
+            except OSError as e:
+                failed, sentence = e.errno, words(e)
+            self.close()
+            if reason is None or code in _SILENT:
+                code, reason = failed, sentence
+        raise Failure(reason)
+
+    def _connect(self, family: int, address: tuple, due: float):
+        self.sock = socket(family, SOCK_STREAM)
+        self.sock.setblocking(False)
+        code = self.sock.connect_ex(address)
+        while code in (errno.EINPROGRESS, errno.EALREADY, errno.EINTR):
+            self.wait(select.POLLOUT, due)
+            code = self.sock.getsockopt(SOL_SOCKET, SO_ERROR) or self.sock.connect_ex(address)
+        if code not in (0, errno.EISCONN):
+            raise OSError(code, os.strerror(code))
+        self.sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+
+    def _look_up(self, host: str, port: int) -> list:
+        """Return the addresses of *host*, as ``getaddrinfo`` does."""
+        name = host.encode()            # bytes: of a str it would load the IDNA codec and its tables
+        try:
+            return getaddrinfo(name, port, 0, SOCK_STREAM, 0, AI_NUMERICHOST)
+        except gaierror:
+            pass                        # a name
+        connection = self.connection
+        try:
+            _thread.start_new_thread(_find, (connection, self._lock, name, port))
+        except RuntimeError as e:
+            raise Failure("no connection can be opened: %s" % e) from None
+        while connection.found is None:
+            self.wait(0)
+        if isinstance(connection.found, str):
+            raise Failure(connection.found)
+        return connection.found
+
+    # -- bytes
+
+    def send(self, data: bytes):
+        """Send all of *data*."""
+        view = memoryview(data)
+        while view:
+            view = view[self.do(self.sock.send, view, events=select.POLLOUT):]
+
+    def receive(self, size: int) -> bytes:
+        """Return the next 1 to *size* bytes, or b"" when the peer has closed."""
+        return self.do(self.sock.recv, size, events=select.POLLIN)
+
+    def do(self, function, *arguments, events: int = 0):
+        """Return ``function(*arguments)`` of the socket, called again when *events*, or what TLS waits for, have come."""
+        while True:
+            try:
+                return function(*arguments)
+            except BlockingIOError:
+                wanted = events
+            except OSError as e:
+                wanted = self.wants(e) if self.wants else 0
+                if not wanted:
+                    raise
+            self.wait(wanted)
+
+
+def _find(connection, lock, name: bytes, port: int):
+    """Look *name* up: the whole life of a thread.  The connection may be gone when the answer comes."""
+    try:
+        found = getaddrinfo(name, port, 0, SOCK_STREAM)
+    except gaierror as e:
+        found = "no such host: %s" if e.errno != EAI_AGAIN else "the name %s cannot be looked up: no name server answers"
+        found = found % name.decode()
+    except Exception as e:
+        found = "the name %s cannot be looked up (%s)" % (name.decode(), type(e).__name__)
+    with lock:
+        connection.found = found
+        connection.nudge()
+
+
+def checked(scheme: str, host: str, port: int) -> str:
+    """Return *host* without the brackets of an IPv6 address; raises ``Failure`` for what nobody can connect to."""
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    if scheme not in ("http", "https"):
+        raise Failure("%.20r is no scheme for a connection: expected http or https" % scheme)
+    if not 0 < len(host) <= 253 or min(host) <= " " or max(host) >= "\x7f" or not set("/?#@[]\\").isdisjoint(host):
+        raise Failure("%.80r is no host name (a name with other letters is written as xn--...)" % host)
+    if not 0 < port < 65536:
+        raise Failure("%d is no port: expected 1 to 65535" % port)
+    return host
+
+
+def words(error: OSError) -> str:
+    """Return what *error* means for a person."""
+    code = error.errno
+    if code == errno.ECONNREFUSED:
+        return "connection refused"
+    if code in (errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED):
+        return "the connection was reset"
+    if code in _UNREACHABLE:
+        return "no way to that host: %s" % os.strerror(code).lower()
+    if code == errno.ETIMEDOUT:
+        return "the host does not answer"
+    return os.strerror(code).lower() if code else "the connection failed (%s)" % type(error).__name__
