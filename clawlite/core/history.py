@@ -16,6 +16,12 @@ class History:
         self._max = max_bytes
         self._turns = []                # [[message, ...], bytes]
         self.turn = []                  # messages of the turn under way
+        self._ids = 0
+
+    def new_id(self) -> str:
+        """Return an id for a call that came without one: from rules, before a remote provider sees it."""
+        self._ids += 1
+        return "local-%d" % self._ids
 
     def begin(self, message) -> None:
         """Begin a turn with a person's *message* (``turn.Message``); one that ended without an answer is kept too."""
@@ -26,22 +32,28 @@ class History:
         while self._turns and total > self._max:
             total -= self._turns.pop(0)[1]
 
-    def context(self, room: int) -> list:
-        """Return the messages for a request: this turn, and as many earlier ones as *room* bytes admit (0: all)."""
-        messages = []
+    def context(self, room: int, fewer: int = 0) -> list:
+        """Return the messages for a request: this turn, and as many earlier ones as *room* bytes admit (0: all).
+
+        fewer  how many of those are left out, the oldest first: how long a message is on the wire is only known there
+        """
+        fitting = []
         left = room - _size(self.turn)
         for turn, size in reversed(self._turns):
             if room and size > left:
                 break
             left -= size
-            messages = turn + messages
+            fitting.append(turn)
+        messages = []
+        for turn in reversed(fitting[:max(0, len(fitting) - fewer)]):
+            messages += turn
         return messages + self.turn
 
 
 def _size(messages: list) -> int:
     total = 0
     for message in messages:
-        total += len(message.text) + _OVERHEAD
-        for _, name, _, raw in message.calls:
-            total += len(name) + len(raw) + _OVERHEAD
+        total += len(message.text.encode()) + _OVERHEAD
+        for call in message.calls:
+            total += len(call[1]) + len(call[-1].encode()) + _OVERHEAD
     return total

@@ -5,7 +5,7 @@
 A generator of effects.  It ends with the provider's text, with a budget, or with an error that says why.
 """
 from clawlite.core.effect import SAY
-from clawlite.core.errors import ClawError, Denied, InvalidParams, ProviderError
+from clawlite.core.errors import ClawError, Denied, InvalidParams, InvalidRequest, ProviderError
 from clawlite.core.render import canonical
 from clawlite.core.tools import call
 
@@ -32,7 +32,7 @@ class Message:
 
     role    "user", "assistant" or "tool"
     text    str
-    calls   of an assistant: as in ``Reply``
+    calls   of an assistant: list of (id, tool name, raw); every id is one, and raw is what was sent
     id      of a tool: the id of the call that it answers
     tool    of a tool: its name
     result  of a tool: ``tools.Result``, or the error that refused the call
@@ -61,12 +61,25 @@ def turn(image, text: str, chain, history):
         reply = yield from chain.ask(history)
         if reply.text and not reply.shown:
             yield (SAY, reply.text)
-        messages.append(Message("assistant", reply.text, reply.calls))
-        if not reply.calls:
-            return clean
         if len(reply.calls) > MAX_CALLS:
             raise ProviderError("the provider asked for %d tool calls at once, expected at most %d" % (len(reply.calls), MAX_CALLS))
-        for id, name, arguments, raw in reply.calls:
+        asked = [(id or history.new_id(), name, raw or canonical(arguments)) for id, name, arguments, raw in reply.calls]
+        messages.append(Message("assistant", reply.text, asked))
+        if not asked:
+            return clean
+        clean = (yield from _answered(image, reply.calls, asked, messages)) and clean
+    yield (SAY, "Stopped after %d rounds without an end." % image.agent.max_rounds)
+    return clean
+
+
+def _answered(image, calls: list, asked: list, messages: list):
+    """Run *calls* and add their results to *messages*; a generator that returns True when none was refused.
+
+    However it ends, also closed by Ctrl-C, each call has a result: providers refuse a conversation in which one lacks it.
+    """
+    clean, answered = True, 0
+    try:
+        for _, name, arguments, raw in calls:
             try:
                 if arguments is None:
                     raise InvalidParams("%s: the arguments are not a JSON object: %s" % (canonical(name, 40), canonical(raw, 80)))
@@ -76,6 +89,10 @@ def turn(image, text: str, chain, history):
                 result = e
                 said = e.message
                 clean = clean and not isinstance(e, Denied)
-            messages.append(Message("tool", said, (), id, name if isinstance(name, str) else canonical(name, 40), result))
-    yield (SAY, "Stopped after %d rounds without an end." % image.agent.max_rounds)
+            messages.append(Message("tool", said, (), asked[answered][0], name if isinstance(name, str) else canonical(name, 40), result))
+            answered += 1
+    finally:
+        for id, name, _ in asked[answered:]:
+            ended = InvalidRequest("the turn was ended before this call gave a result")
+            messages.append(Message("tool", ended.message, (), id, name, ended))
     return clean

@@ -80,7 +80,7 @@ def test_requests_per_minute_wait():
     m, p = meter(), Provider(per_minute=2)
     for _ in range(2):
         assert m.pause(p) == 0
-        m.sent()
+        m.sent(p)
         NOW[0] += 1000
     assert m.pause(p) == 58000
     NOW[0] = 59999
@@ -101,7 +101,7 @@ def conversation(sizes, **more):
     history = History(**more)
     for number, size in enumerate(sizes):
         history.begin(Message("user", "%d" % number + "x" * size))
-        history.turn.append(Message("assistant", "", [("c1", "t", {}, "{}")]))
+        history.turn.append(Message("assistant", "", [("c1", "t", "{}")]))
         history.turn.append(Message("tool", "result", (), "c1", "t"))
     return history
 
