@@ -24,7 +24,7 @@ class Chain:
 
         Raises ``ProviderError`` (-32020) when none is left; ``QuotaExceeded`` (-32021) when limits alone were in the way.
         """
-        why, last = [], None
+        why, last, only_limits = [], None, True
         for number, (name, provider) in enumerate(self._providers):
             try:
                 if name in _BUILTIN:
@@ -33,12 +33,13 @@ class Chain:
             except ProviderError as e:
                 why.append(e.message)
                 last = e
+                only_limits = only_limits and isinstance(e, QuotaExceeded)
             following = self._providers[number + 1:number + 2]
             if following and name not in _BUILTIN:
                 yield (SAY, "%s; next: %s" % (last.message, following[0][0]))
-        if isinstance(last, QuotaExceeded) and len(why) == 1:
+        if len(why) == 1:
             raise last
-        raise ProviderError("no provider left: " + "; ".join(why) if len(why) > 1 else why[0])
+        raise (QuotaExceeded if only_limits else ProviderError)("no provider left: " + "; ".join(why), "", last.data)
 
 
 _BUILTIN = ("reflex", "replay")

@@ -19,7 +19,7 @@ class Meter:
     def __init__(self, clock, spent: dict = None):
         self._clock = clock
         self._spent = spent if spent is not None else {}
-        self._sent = []                 # monotonic ms of requests of the last minute
+        self._sent = {}                 # provider -> monotonic ms of its requests of the last minute
         self._seed = clock()[0] & 0x3fffffff
 
     def jitter(self, most_ms: int) -> int:
@@ -30,14 +30,17 @@ class Meter:
     def pause(self, provider) -> int:
         """Return the milliseconds until ``requests_per_minute`` of *provider* admits one more."""
         now = self._clock()[0]
-        while self._sent and now - self._sent[0] >= _MINUTE_MS:
-            self._sent.pop(0)
-        if not provider.per_minute or len(self._sent) < provider.per_minute:
+        sent = self._sent.get(provider.name, [])
+        while sent and now - sent[0] >= _MINUTE_MS:
+            sent.pop(0)
+        if not provider.per_minute or len(sent) < provider.per_minute:
             return 0
-        return _MINUTE_MS - (now - self._sent[-provider.per_minute])
+        return _MINUTE_MS - (now - sent[-provider.per_minute])
 
-    def sent(self):
-        self._sent.append(self._clock()[0])
+    def sent(self, provider):
+        """Count a request to *provider*."""
+        if provider.per_minute:
+            self._sent.setdefault(provider.name, []).append(self._clock()[0])
 
     def allowed(self, provider, asked: int) -> int:
         """Return the tokens that an answer may have after a request of *asked* tokens.

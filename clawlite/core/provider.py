@@ -9,6 +9,7 @@ which provider, why, tried how often, what comes next.  3. No attempt follows on
 from clawlite.core.effect import CLOSE, OPEN, RECEIVE, SAY, SECRET, SLEEP, STORE, WRITE
 from clawlite.core.errors import ProviderError, QuotaExceeded
 from clawlite.core.image import WIRE
+from clawlite.core.meter import MAX_TOKENS
 from clawlite.core.turn import Reply
 
 OPENAI, ANTHROPIC = 2, 3
@@ -97,6 +98,7 @@ class Provider:
                    ("User-Agent", "clawlite")]
         if self.kind == ANTHROPIC:
             headers.append(("anthropic-version", "2023-06-01"))
+        key = ""
         if self.auth != NONE:
             done, key = yield (SECRET, self.secret)
             if not done:
@@ -110,12 +112,13 @@ class Provider:
             head = request("POST", self.target, host, headers, size)
         except ValueError:
             raise ProviderError("its key has characters that no header can carry")
-        meter.sent()
+        meter.sent(self)
         yield (OPEN, "https" if self.tls else "http", self.host, self.port, [head] + parts, CONNECT_MS)
         try:
-            answer = yield from self._answer()
-        except ProviderError:
+            answer = yield from self._answer(key)
+        except ProviderError as e:
             yield (CLOSE,)
+            e.message = _without(key, e.message)
             raise
         yield (CLOSE,)
         if answer.shown and not answer.text.endswith("\n"):
@@ -128,15 +131,32 @@ class Provider:
     def _body(self, history, meter) -> tuple:
         """Return (parts of the body, its bytes): the image's prefix, the messages that fit the window, the end."""
         prefix = self.image.part(WIRE, self.prefix[0], self.prefix[1])
-        room = (self.window - 1) * 4 - len(prefix) if self.window else 0
-        texts = self.codec.messages(history.context(room))
-        body = ",".join(texts).encode()
+        body = self._fitting(history, len(prefix))
         first = b"," if self.kind == OPENAI else b""        # behind the system message, which Anthropic keeps apart
         allowed = meter.allowed(self, (len(prefix) + len(body)) // 4)
         end = b'],"max_tokens":%d}' % allowed
         return [prefix, first, body, end], len(prefix) + len(first) + len(body) + len(end)
 
-    def _answer(self):
+    def _fitting(self, history, begun: int) -> bytes:
+        """Return the conversation's messages, and leave out as many of the oldest turns as the limits of a request demand.
+
+        begun  bytes of the request before them
+        Of the limit a quarter, but not more than an answer may have, stays free for the answer.
+        """
+        limits = [limit for limit in (self.window, self.per_request) if limit]
+        room = 0
+        if limits:
+            limit = min(limits)
+            room = max(1, (limit - min(limit // 4, MAX_TOKENS)) * 4 - begun)
+        fewer = 0
+        while True:
+            messages = history.context(room, fewer)
+            body = ",".join(self.codec.messages(messages)).encode()
+            if not room or len(body) <= room or len(messages) == len(history.turn):
+                return body
+            fewer += 1
+
+    def _answer(self, key: str):
         """Receive one answer; a generator that returns a ``wire.Answer`` whose text is whole."""
         from clawlite.core.http1 import Response
         response, stream, said, body = Response(), None, [], bytearray()
@@ -157,9 +177,8 @@ class Provider:
                         stream = self.codec.stream()
                 elif event[0] == "end":
                     if status != 200:
-                        raise self._refused(status, headers, bytes(body))
-                    answer = stream.at_end() if stream else self.codec.whole(bytes(body))
-                    return self._whole(answer, said)
+                        raise self._refused(status, headers, _without(key, bytes(body)))
+                    return self._whole(_ended(stream) if stream else self.codec.whole(_without(key, bytes(body))), said)
                 elif stream:
                     stream.feed(event[1])
                     answer = yield from self._pieces(stream, said)
@@ -204,6 +223,21 @@ class Provider:
             return ProviderError(message)
         e = Passing(message)
         after = headers.get("retry-after", "")
-        if after and len(after) < 6 and after.isdigit():
-            e.wait_ms = int(after) * 1000
+        if after.isdigit():
+            e.wait_ms = int(after) * 1000 if len(after) < 6 else MAX_WAIT_MS + 1
         return e
+
+
+def _ended(stream):
+    """Return the answer of a stream whose connection ended before the API's own last event, when it is whole."""
+    try:
+        return stream.at_end()
+    except ProviderError as e:
+        raise (Passing if stream.answer.stop is None else ProviderError)(e.message)
+
+
+def _without(key: str, said):
+    """Return *said* (str or bytes) without the key: some servers repeat what they refuse."""
+    if len(key) < 8:
+        return said
+    return said.replace(key, "***") if isinstance(said, str) else said.replace(key.encode(), b"***")

@@ -54,6 +54,12 @@ class Remote:
                 continue
             outcome = (False, ProviderError(data)) if kind == "error" else (True, data)
             self._agent.received(task, outcome, self._now_ms())
+            self._end_closed(task)
+
+    def _end_closed(self, task: int):
+        """Carry out a CLOSE that waits in the queue: what else has come of that connection is not for the task's next one."""
+        if (E.CLOSE, task) in self._agent.effects:
+            self.carry_out((E.CLOSE, task))
 
     def close(self):
         """End all connections."""
