@@ -54,6 +54,6 @@ def _size(messages: list) -> int:
     total = 0
     for message in messages:
         total += len(message.text.encode()) + _OVERHEAD
-        for call in message.calls:
-            total += len(call[1]) + len(call[-1].encode()) + _OVERHEAD
+        for _, name, raw in message.calls:
+            total += len(name) + len(raw.encode()) + _OVERHEAD
     return total
