@@ -6,7 +6,6 @@ import signal
 
 import pytest
 from agents import INITIALIZE, ODD, Agent, board, eventually, linux, make_bench, make_greenhouse, tool_call
-from run_core_micropython import precompile
 
 READY = "bench 1.0.0 is ready. /help lists the commands.\n"
 STATUS = b'{"jsonrpc":"2.0","id":7,"method":"claw.status"}'
@@ -21,7 +20,11 @@ def images(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def compiled(mpy_cross, tmp_path_factory):
-    return precompile(tmp_path_factory.mktemp("mpy"))
+    """Return the folders with what a board gets: linked, ``.mpy`` at -O3."""
+    from clawlite.host import firmware
+    tree = tmp_path_factory.mktemp("mpy")
+    firmware.build(tree, mpy_cross)
+    return [tree]
 
 
 @pytest.fixture
@@ -194,9 +197,9 @@ def test_a_line_of_8192_bytes_fits_and_one_more_does_not(device, size, said):
         assert agent.wait() == 0
 
 
-@pytest.mark.parametrize("heap", ["128k", "160k"])
+@pytest.mark.parametrize("heap", ["96k", "112k", "128k"])
 def test_long_lines_on_a_small_heap_are_refused_and_it_serves_on(device, compiled, heap):
-    """The core as .mpy, on a machine of 64 bits, where objects take twice the room that they take on a board."""
+    """On a machine of 64 bits, where objects take twice the room that they take on a board."""
     with device("greenhouse", "--stdio", options=("-X", "heapsize=" + heap), folders=tuple(compiled)) as agent:
         agent.initialize()
         agent.line(json.dumps(tool_call("read-soil", number=2)))
@@ -214,14 +217,14 @@ def test_long_lines_on_a_small_heap_are_refused_and_it_serves_on(device, compile
 
 
 def test_a_whole_turn_on_a_small_heap(device, compiled):
-    with device("greenhouse", options=("-X", "heapsize=160k"), folders=tuple(compiled)) as agent:
+    with device("greenhouse", options=("-X", "heapsize=128k"), folders=tuple(compiled)) as agent:
         agent.send("water the plants for 1 seconds\ny\n" + "hello\n" * 20)
         agent.end()
         assert agent.wait() == 0, agent.text()
         assert "Watered for 1 s.\n" in agent.text() and agent.text().count("Hello! Ask me") == 20
 
 
-@pytest.mark.parametrize("heap", ["24k", "64k"])
+@pytest.mark.parametrize("heap", ["24k", "48k"])
 def test_a_heap_that_is_too_small_is_one_line(device, compiled, heap):
     with device("greenhouse", "--stdio", options=("-X", "heapsize=" + heap), folders=tuple(compiled)) as agent:
         agent.end()
