@@ -74,8 +74,12 @@ def test_a_whole_turn_with_reflex(device):
         assert agent.expect("[y/N] ").endswith(
             "The soil is dry: 21 %. I would water it for 3 seconds.\nApprove water(seconds=3)?\n"
             "  rule ask-before-watering asks first: water does not flow back\n  (60 s, then denied)\n")
+        agent.line("n")
+        assert agent.expect("\n> ").endswith("Not watered. water: not approved: the person said no")
+        agent.line("water the plants for 1 seconds")
+        agent.expect("[y/N] ")
         agent.line("y")
-        assert agent.expect("\n> ").endswith("Watered for 3 s.")
+        assert agent.expect("\n> ").endswith("Watered for 1 s.")
         agent.end()
         assert agent.wait() == 0
 
