@@ -50,6 +50,7 @@ class Agent:
         self.on_wait = None     # function(task): a console that shows approvals
         self.codecs = None      # (loads, dumps) and
         self.meter = None       # meter.Meter: set by a shell that reaches remote providers
+        self.keep_bytes = 65536     # of a conversation, and of one answer in it: what a provider sees again
         self._max_tasks = max_tasks
         self._last = 0
         self._chain = None
@@ -59,7 +60,7 @@ class Agent:
         """Return the ``chain.Chain`` of this agent's providers, made when it is first asked for."""
         if self._chain is None:
             from clawlite.core.chain import Chain
-            self._chain = Chain(self.image, self.codecs, self.meter)
+            self._chain = Chain(self.image, self.codecs, self.meter, self.keep_bytes)
         return self._chain
 
     # -- lifecycle

@@ -3,15 +3,15 @@
 The system prompt is a field of its own: whoever prepares the request's other fields has put it there.
 Source  The Messages API reference: content blocks, streaming.
 """
-from clawlite.core import wire
+
 from clawlite.core.errors import ClawError
-from clawlite.core.wire import field, tokens
+from clawlite.core.wire import Codec as Shared, field, tokens
 
 _MESSAGE = '{"role":"%s","content":[%s]}'
 _STOPS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tools", "refusal": "refused"}
 
 
-class Codec(wire.Codec):
+class Codec(Shared):
 
     def messages(self, messages: list) -> list:
         """Return the JSON texts of the wire's messages: user and assistant alternate, so all results of a round are one.

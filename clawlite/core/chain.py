@@ -13,11 +13,15 @@ class Chain:
     image   ``image.Image``
     codecs  (loads, dumps) of the shell, for remote providers
     meter   ``meter.Meter``, or None when there is no remote provider
+    keep    bytes of an answer that the conversation remembers
     """
 
-    def __init__(self, image, codecs, meter):
+    def __init__(self, image, codecs, meter, keep: int):
+        self._image = image
+        self._codecs = codecs
         self._meter = meter
-        self._providers = [_provider(number, image, codecs) for number in image.agent.providers]
+        self._keep = keep
+        self._made = {}                 # place -> (name, provider): one that is never reached is never loaded
 
     def ask(self, history):
         """A generator of effects that returns the first ``turn.Reply`` that a provider gives to *history*.
@@ -25,7 +29,9 @@ class Chain:
         Raises ``ProviderError`` (-32020) when none is left; ``QuotaExceeded`` (-32021) when limits alone were in the way.
         """
         why, last, only_limits = [], None, True
-        for number, (name, provider) in enumerate(self._providers):
+        count = len(self._image.agent.providers)
+        for place in range(count):
+            name, provider = self._at(place)
             try:
                 if name in _BUILTIN:
                     return provider.reply(history.turn)
@@ -34,18 +40,22 @@ class Chain:
                 why.append(e.message)
                 last = e
                 only_limits = only_limits and isinstance(e, QuotaExceeded)
-            following = self._providers[number + 1:number + 2]
-            if following and name not in _BUILTIN:
-                yield (SAY, "%s; next: %s" % (last.message, following[0][0]))
+            if place + 1 < count and name not in _BUILTIN:
+                yield (SAY, "%s; next: %s" % (last.message, self._at(place + 1)[0]))
         if len(why) == 1:
             raise last
         raise (QuotaExceeded if only_limits else ProviderError)("no provider left: " + "; ".join(why), "", last.data)
+
+    def _at(self, place: int) -> tuple:
+        if place not in self._made:
+            self._made[place] = _provider(self._image.agent.providers[place], self._image, self._codecs, self._keep)
+        return self._made[place]
 
 
 _BUILTIN = ("reflex", "replay")
 
 
-def _provider(number: int, image, codecs) -> tuple:
+def _provider(number: int, image, codecs, keep: int) -> tuple:
     """Return (its name, the provider)."""
     if number == 0:
         from clawlite.core.reflex import Reflex
@@ -54,5 +64,5 @@ def _provider(number: int, image, codecs) -> tuple:
         from clawlite.core.replay import Replay
         return "replay", Replay(image.section(REPLAY))
     from clawlite.core.provider import Provider
-    provider = Provider(image.provider(number - 2), image, codecs[0], codecs[1])
+    provider = Provider(image.provider(number - 2), image, codecs[0], codecs[1], keep)
     return provider.name, provider

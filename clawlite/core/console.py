@@ -138,7 +138,7 @@ class Console:
         self._turn = _BEGINNING
         if self._history is None:
             from clawlite.core.history import History
-            self._history = History()
+            self._history = History(self.agent.keep_bytes)
         try:
             number = self.agent.begin(turn(self.agent.image, text, self.agent.chain(), self._history), self._ended, now_ms)
         except Exception as e:

@@ -2,7 +2,6 @@
 
 A turn is never parted: a tool call stays with its result.  What no longer fits is forgotten turn by turn, the oldest first.
 """
-MAX_BYTES = 65536               # of text in earlier turns
 _OVERHEAD = 48                  # bytes of JSON around a message
 
 
@@ -12,7 +11,7 @@ class History:
     max_bytes  int, how much of earlier turns is kept
     """
 
-    def __init__(self, max_bytes: int = MAX_BYTES):
+    def __init__(self, max_bytes: int):
         self._max = max_bytes
         self._turns = []                # [[message, ...], bytes]
         self.turn = []                  # messages of the turn under way

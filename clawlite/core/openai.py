@@ -2,13 +2,12 @@
 
 Source  The Chat Completions API reference; what other servers do differently is told in docs/providers.md.
 """
-from clawlite.core import wire
-from clawlite.core.wire import field, tokens
+from clawlite.core.wire import Codec as Shared, field, tokens
 
 _STOPS = {"stop": "stop", "length": "length", "tool_calls": "tools", "function_call": "tools", "content_filter": "refused"}
 
 
-class Codec(wire.Codec):
+class Codec(Shared):
 
     def messages(self, messages: list) -> list:
         """Return one JSON text for each ``turn.Message``.

@@ -34,13 +34,16 @@ class Provider:
     tls       bool, host str, port int, target str of the request line
     auth      NONE, BEARER or KEY_HEADER; secret: the reference
     prefix    (offset, length) in WIRE: the body up to the first message of the conversation
+    keep      bytes of a streamed answer that the conversation remembers, about: more is shown and forgotten
     """
 
-    def __init__(self, row: list, image, loads, dumps):
+    def __init__(self, row: list, image, loads, dumps, keep: int):
         (self.name, self.kind, self.tls, self.host, self.port, self.target, self.model, self.auth, self.secret, self.stream,
          self.max_attempts, self.backoff, self.delay_ms, self.per_day, self.per_request, self.per_minute, self.window,
          self.prefix) = row
         self.image = image
+        self.keep = keep
+        self._ends_line = True
         if self.kind == OPENAI:
             from clawlite.core.openai import Codec
         else:
@@ -121,7 +124,7 @@ class Provider:
             e.message = _without(key, e.message)
             raise
         yield (CLOSE,)
-        if answer.shown and not answer.text.endswith("\n"):
+        if answer.shown and not self._ends_line:
             yield (WRITE, "\n")
         spent = meter.spend(self, answer, size // 4)
         if spent is not None:
@@ -159,7 +162,7 @@ class Provider:
     def _answer(self, key: str):
         """Receive one answer; a generator that returns a ``wire.Answer`` whose text is whole."""
         from clawlite.core.http1 import Response
-        response, stream, said, body = Response(), None, [], bytearray()
+        response, stream, said, body = Response(), None, bytearray(), bytearray()
         status, headers = 0, {}
         while True:
             done, data = yield (RECEIVE, SILENCE_MS)
@@ -200,21 +203,23 @@ class Provider:
                 raise
             raise Passing(e.message)        # cut off: another attempt may not be
 
-    def _pieces(self, stream, said: list):
+    def _pieces(self, stream, said: bytearray):
         """Show what a stream has; return the answer when it is whole, else None."""
         event = stream.next_event()
         while event:
             if event[0] == "end":
                 return self._whole(event[1], said)
-            said.append(event[1])
+            if len(said) < self.keep:
+                said.extend(event[1].encode())      # one buffer: a thousand small strings cost ten times their text
+            self._ends_line = event[1].endswith("\n")
             yield (WRITE, event[1])
             event = stream.next_event()
 
-    def _whole(self, answer, said: list):
+    def _whole(self, answer, said: bytearray):
         """Put an answer's text together, for the conversation; what a stream has shown is not shown again."""
         answer.shown = len(said) > 0
         if said:
-            answer.text = "".join(said) + answer.text
+            answer.text = str(bytes(said), "utf-8") + answer.text
         return answer
 
     def _refused(self, status: int, headers: dict, body: bytes):

@@ -14,6 +14,7 @@ UNITS = {
     "base": ["errors", "text", "cbor", "image", "memory"],
     "core": ["effect", "policy", "schema", "lifecycle", "tools", "agent", "rpc", "session", "handlers", "frame", "jsontext", "device"],
     "talk": ["render", "turn", "chain", "history", "console"],
+    "remote": ["meter", "http1", "sse", "wire", "provider", "net"],
 }
 NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "seal")
 

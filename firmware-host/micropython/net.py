@@ -13,6 +13,7 @@ from clawlite.core.meter import Meter
 from jsontext import dumps, loads
 
 _PIECE = 512
+_KEEP = 2048                    # bytes of a conversation: a provider sees that much of what was said before
 _SECRET = 8192                  # bytes at most
 
 
@@ -32,6 +33,7 @@ class Net:
         self._clock = clock
         self._sockets = {}              # task -> socket
         agent.codecs = (loads, dumps)
+        agent.keep_bytes = _KEEP
         agent.meter = Meter(clock, self._stored())
 
     def carry_out(self, effect: tuple):

@@ -98,7 +98,7 @@ def test_jitter_stays_in_its_range():
 
 
 def conversation(sizes, **more):
-    history = History(**more)
+    history = History(more.get("max_bytes", 65536))
     for number, size in enumerate(sizes):
         history.begin(Message("user", "%d" % number + "x" * size))
         history.turn.append(Message("assistant", "", [("c1", "t", "{}")]))

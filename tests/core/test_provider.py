@@ -103,19 +103,19 @@ def chunked(parts):
 
 
 def ask(world, *rows, text="hello", meter=None):
-    history = History()
+    history = History(65536)
     history.begin(Message("user", text))
-    chain = Chain(Image(list(rows)), transcripts.decoder(), meter or Meter(lambda: (0, 86400)))
+    chain = Chain(Image(list(rows)), transcripts.decoder(), meter or Meter(lambda: (0, 86400)), 65536)
     return world.run(chain.ask(history))
 
 
 def failed(world, *rows, text="xyzzy", **more):
     """Ask with a text that no rule fits, the rules taken away: what no provider answers is an error."""
-    history = History()
+    history = History(65536)
     history.begin(Message("user", text))
     image = Image(list(rows))
     image.agent.providers = image.agent.providers[:-1]
-    chain = Chain(image, transcripts.decoder(), more.get("meter") or Meter(lambda: (0, 86400)))
+    chain = Chain(image, transcripts.decoder(), more.get("meter") or Meter(lambda: (0, 86400)), 65536)
     try:
         world.run(chain.ask(history))
     except ClawError as e:
@@ -151,6 +151,12 @@ def test_a_key_that_is_missing_or_unfit_sends_nothing():
     world = World(secret=(True, "a\r\nb"))
     e = failed(world, row(auth=1))
     assert "no header can carry" in e.message and world.requests == [] and "a\r\nb" not in e.message
+
+
+def test_a_key_that_a_server_echoes_is_not_repeated():
+    world = World(status(401, b'{"error":{"message":"Incorrect API key provided: k3y."}}'))
+    e = failed(world, row(auth=1))
+    assert "k3y" not in e.message and "[redacted]" in e.message
 
 
 def test_a_stream_is_shown_as_it_comes():
