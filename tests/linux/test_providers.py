@@ -1,0 +1,477 @@
+"""Real agents with providers that fail, refuse, lie or cost too much: one clear line each, and the agent goes on."""
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from agents import INITIALIZE, environment, eventually
+from llm_server import FAULTS, MODEL, Server, calls, error, say
+from providers.project import AT_ONCE, KEY, WAYS, Listener, World, answer, nobody, provider, texts
+
+REFLEX = '[[rule]]\nwhen = "{words:text}"\nsay = "By the rules."\n\n[[rule]]\nwhen = "x"\ncall = "note"\narguments = { text = "x" }\n'
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+both = pytest.mark.parametrize("api, streaming", WAYS)
+
+
+def said_of(text: str) -> list:
+    """Return the lines that speak of providers."""
+    return [line for line in text.splitlines() if "provider" in line]
+
+
+# -- bad input
+
+BAD = {                             # fault -> what its line says
+    "unauthorized": "HTTP 401: Incorrect API key provided.",
+    "forbidden": "HTTP 403: Your key may not use this.",
+    "no model": "HTTP 404: The model `nope` does not exist.",
+    "busy": "HTTP 429: Rate limit reached.",
+    "busy until": "HTTP 429: Rate limit reached.",
+    "failed": "HTTP 500: Internal server error.",
+    "overloaded": "HTTP 503: Overloaded.",
+    "html": "the provider sent a page of HTML, expected JSON",
+    "html 502": "HTTP 502: a page of HTML 502 Bad Gateway",
+    "empty": "the provider sent nothing",
+    "cut json": "broken JSON",
+    "huge": "the answer is longer than 1048576 bytes",
+    "broken stream": "broken JSON",
+    "close before head": "closed before an answer came",
+    "close early": "closed in the middle of the answer",
+    "duplicate ids": "gave two calls the id same",
+    "too many calls": "more than 16 tool calls at once",
+}
+MORE = {
+    "redirect": ({"status": 302, "headers": [("Location", "http://127.0.0.1:1/")]}, "HTTP 302"),
+    "no json": ({"body": b"certainly! here is"}, "broken JSON"),
+    "a list": ({"body": []}, "sent list, expected a JSON object"),
+    "another api": ({"body": {"object": "list", "data": []}}, "no message of the expected API"),
+    "an error in 200": ({"body": {"error": {"message": "Out of\ncredits.\x1b[31m"}}}, "the provider reported: Out of credits. [31m"),
+    "an empty stream": ({"stream": []}, "broke off before its end"),
+    "endless arguments": ({"stream": [b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"note","arguments":"'
+                                      + b"x" * 60000 + b'"}}]}}]}\n\n'] * 2}, "more than 65536 bytes of arguments"),
+    "a line without end": ({"stream": [b"data: " + b"x" * 200000] * 2}, "an event of more than 262144 bytes"),
+    "a text without end": ({"stream": [b'data: {"choices":[{"index":0,"delta":{"content":"' + b"\\u00e9" * 20000 + b'"}}]}\n\n'] * 8},
+                           "more than 262144 bytes of text"),
+    "a long head": ({"headers": [("X-Pad%d" % n, "x" * 4000) for n in range(5)], "body": {}}, "head, or a chunk's, is longer than 16384"),
+}
+
+
+@both
+def test_each_fault_is_one_clear_line_and_the_agent_goes_on(world, api, streaming):
+    script = [step for fault in BAD for step in (FAULTS[fault], say("Fine."))]
+    with Server(script, api=api) as server:
+        world.build(provider(server, streaming=streaming))
+        with world.start("run") as agent:
+            for number, fault in enumerate(BAD):
+                agent.line("%d: %s" % (number, fault))
+                said = agent.expect("(tried 1 of 1).\n")
+                lines = [line for line in said.splitlines() if "ready." not in line and not line.startswith("Let me ")]
+                assert len(lines) == 1 and lines[0].startswith("provider first: ") and len(lines[0]) < 280, (fault, said)
+                assert BAD[fault] in lines[0], (fault, lines)
+                agent.line("again")
+                assert agent.expect("Fine.\n") == "", fault
+            assert agent.errors() == "" and len(server.requests) == len(script)
+    assert not list(world.marks.iterdir())
+
+
+def test_more_faults_are_one_clear_line_each(world):
+    script = [step for fault, _ in MORE.values() for step in (fault, say("Fine."))]
+    with Server(script) as server:
+        world.build(provider(server))
+        with world.start("run") as agent:
+            for fault, (_, wanted) in MORE.items():
+                agent.line(fault)
+                said = agent.expect("(tried 1 of 1).\n")
+                assert wanted in said.splitlines()[-1] and "\x1b" not in said, fault
+                agent.line("again")
+                assert agent.expect("Fine.\n") == "", fault
+            assert agent.errors() == "" and len(server.requests) == len(script)
+    assert not list(world.marks.iterdir())
+
+
+@both
+@pytest.mark.parametrize("fault", ["broken arguments", "unknown tool"])
+def test_a_wrong_call_is_the_models_to_mend(world, api, streaming, fault):
+    if (api, streaming, fault) == ("anthropic", False, "broken arguments"):
+        expected = (1, "provider first: the provider's answer: input: expected dict, found str (tried 1 of 1).\n", "")
+    else:
+        expected = (0, "I am sorry.\n", "")
+    with Server([FAULTS[fault], say("I am sorry.")], api=api) as server:
+        world.build(provider(server, streaming=streaming))
+        assert world.ask("Go.") == expected
+    assert not list(world.marks.iterdir())
+
+
+def test_a_provider_that_is_not_there(world):
+    world.build(provider(nobody(), retry=AT_ONCE))
+    code, said, errors = world.ask("hello")
+    lines = said.splitlines()
+    assert code == 1 and errors == "" and len(lines) == 3
+    assert lines == ["provider first: connection refused (tried %d of 3%s" % (n, ", again in 0.0 s)" if n < 3 else ").") for n in (1, 2, 3)]
+
+
+def test_a_host_that_does_not_exist(world):
+    world.build(provider(("openai", "http://nowhere.invalid/v1")))
+    code, said, _ = world.ask("hello")
+    assert code == 1 and len(said.splitlines()) == 1 and "nowhere.invalid" in said and "tried 1 of 1" in said
+
+
+# -- TLS
+
+@pytest.mark.parametrize("kind, line", [("expired", "certificate of 127.0.0.1 has expired"), ("wrong host", "certificate is not for 127.0.0.1"),
+                                        ("self-signed", "certificate of 127.0.0.1 is signed by nobody this machine knows (self-signed?)")])
+def test_a_bad_certificate_is_one_line_and_not_tried_again(world, kind, line):
+    with Server([say("You must not see this.")], kind) as server:
+        world.build(provider(server, retry=AT_ONCE), reflex=REFLEX)
+        code, said, errors = world.ask("hello", SSL_CERT_FILE=server.ca_file)
+        assert (code, errors) == (0, "") and server.requests == []
+        assert said == "provider first: %s (tried 1 of 3); next: reflex\nBy the rules.\n" % line
+
+
+def test_an_authority_that_nobody_trusts(world):
+    with Server([say("No.")], True) as server:
+        world.build(provider(server))
+        code, said, _ = world.ask("hello")
+        assert code == 1 and "signed by nobody this machine knows" in said and len(said.splitlines()) == 1 and server.requests == []
+
+
+def test_tls_asked_of_a_plain_server_and_the_other_way_round(world):
+    with Server([say("No.")] * 2) as plain, Server([say("No.")] * 2, True) as tls:
+        world.build(provider(("openai", plain.endpoint.replace("http:", "https:"))))
+        assert "does not speak TLS on this port" in world.ask("hello")[1]
+        world.build(provider(("openai", tls.endpoint.replace("https:", "http:"))))
+        code, said, _ = world.ask("hello")
+        assert code == 1 and len(said.splitlines()) == 1 and said.startswith("provider first: ")
+        assert plain.requests == tls.requests == []
+
+
+# -- fallback and retry
+
+@pytest.mark.parametrize("auth", [True, False], ids=["key", "no key"])
+def test_the_next_provider_is_asked_in_order(world, auth):
+    with Server([FAULTS["unauthorized"]]) as one, Server([FAULTS["failed"]] * 2, api="anthropic") as two, Server([say("Third.")]) as three:
+        more = {} if auth else {"auth": {"type": "none"}}
+        world.build(provider(one, "one", **more), provider(two, "two", **more, retry=dict(AT_ONCE, max_attempts=2)), provider(three, "three", **more))
+        code, said, errors = world.ask("hello")
+        assert (code, errors) == (0, "") and [len(server.requests) for server in (one, two, three)] == [1, 2, 1]
+    assert said == ("provider one: HTTP 401: Incorrect API key provided. (tried 1 of 1); next: two\n"
+                    "provider two: HTTP 500: Internal server error. (tried 1 of 2, again in 0.0 s)\n"
+                    "provider two: HTTP 500: Internal server error. (tried 2 of 2); next: three\nThird.\n")
+
+
+def test_every_turn_begins_with_the_first_provider(world):
+    with Server([FAULTS["failed"], say("Back.")]) as one, Server([say("Instead.")]) as two:
+        world.build(provider(one, "one"), provider(two, "two"))
+        with world.start("run") as agent:
+            agent.line("hello")
+            agent.expect("; next: two\nInstead.\n")
+            agent.line("hello")
+            agent.expect("Back.\n")
+            assert texts(one.requests[1], "openai") == [("user", "hello"), ("assistant", "Instead."), ("user", "hello")]
+
+
+def test_what_one_provider_began_another_goes_on_with(world):
+    """Ids and results of the first API's calls fit the second, and nothing runs again."""
+    with Server([calls(("note", {"text": "a"}), ("note", {"text": "b"})), FAULTS["failed"]], api="anthropic") as one, Server([say("Done.")]) as two:
+        world.build(provider(one, "one"), provider(two, "two"))
+        code, said, _ = world.ask("Note.")
+        assert code == 0 and said.endswith("\nDone.\n") and len(two.requests) == 1
+        assert texts(two.requests[0], "openai") == [("user", "Note."), ("tool", "noted a"), ("tool", "noted b")]
+    assert world.ran("note") == ["a", "b"]
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+def test_what_rules_began_a_provider_goes_on_with(world, api):
+    """The rules call a tool while the provider is away; it gets ids that both APIs take."""
+    rules = '[[rule]]\nwhen = "note"\ncall = "note"\narguments = { text = "by rule" }\n'
+    with Server([FAULTS["failed"], say("I am back."), FAULTS["failed"], FAULTS["failed"], say("Still here.")], api=api) as server:
+        world.build(provider(server), reflex=rules)
+        with world.start("run") as agent:
+            agent.line("note")
+            agent.expect("I am back.\n")
+            agent.line("note")
+            agent.expect("noted by rule\n")
+            agent.line("hello")
+            agent.expect("Still here.\n")
+        assert [text for role, text in texts(server.requests[4], api) if role == "tool"] == ["noted by rule"] * 2
+    assert world.ran("note") == ["by rule"] * 2
+
+
+def test_when_none_is_left_the_line_says_all(world):
+    with Server([FAULTS["forbidden"]]) as one:
+        world.build(provider(one, "one"), provider(nobody(), "two"))
+        code, said, _ = world.ask("hello")
+    assert code == 1 and said.splitlines()[-1] == ("no provider left: provider one: HTTP 403: Your key may not use this. (tried 1 of 1); "
+                                                   "provider two: connection refused (tried 1 of 1).")
+
+
+@pytest.mark.parametrize("backoff", ["exponential", "linear", "constant"])
+def test_a_pause_is_told_and_kept(world, backoff):
+    with Server([FAULTS["failed"], FAULTS["overloaded"], FAULTS["busy"], say("At last.")]) as server:
+        world.build(provider(server, retry={"max_attempts": 4, "backoff": backoff, "initial_delay_ms": 100}))
+        code, said, _ = world.ask("hello")
+        assert code == 0 and len(server.requests) == 4 and len({repr(request.body) for request in server.requests}) == 1
+    waits = [line.rpartition("again in ")[2] for line in said_of(said)]
+    assert waits == {"exponential": ["0.1 s)", "0.2 s)", "0.4 s)"], "linear": ["0.1 s)", "0.2 s)", "0.3 s)"], "constant": ["0.1 s)"] * 3}[backoff]
+
+
+def test_retry_after_is_obeyed(world):
+    """A second, or none: what lasts longer than a minute goes to the next provider at once."""
+    soon, never = (error(429, "Slow down.", "rate_limit_error", [("Retry-After", value)]) for value in ("1", "86400000"))
+    with Server([soon, say("Now."), never]) as server:
+        world.build(provider(server, retry={"max_attempts": 3, "initial_delay_ms": 60000}), reflex=REFLEX)
+        assert world.ask("hello") == (0, "provider first: HTTP 429: Slow down. (tried 1 of 3, again in 1.0 s)\nNow.\n", "")
+        assert world.ask("hello")[1].startswith("provider first: HTTP 429: Slow down. (tried 1 of 3); next: ")
+
+
+def test_ctrl_c_ends_a_pause(world):
+    with Server([FAULTS["busy until"], say("Fine.")]) as server:
+        world.build(provider(server, retry={"max_attempts": 2}))
+        with world.start("run") as agent:
+            agent.line("hello")
+            agent.expect("again in 7.0 s)\n")
+            agent.signal(signal.SIGINT)
+            agent.expect("Interrupted.\n")
+            agent.line("hello")
+            agent.expect("Fine.\n")
+            assert len(server.requests) == 2
+
+
+# -- limits
+
+@both
+def test_tokens_of_a_day_last_over_a_restart(world, api, streaming):
+    with Server([answer(api, streaming, "Dear.", tokens=9990), say("No.")], api=api) as server:
+        world.build(provider(server, streaming=streaming, limits={"tokens_per_day": 10000}))
+        assert world.ask("hello") == (0, "Dear.\n", "")
+        (day, used), = world.meters().values()
+        assert used == 9990 and day > 20000
+        code, said, errors = world.ask("hello")
+        assert code == 1 and errors == "" and len(server.requests) == 1
+        assert said.startswith("provider first: tokens_per_day is 10000, and this request of some ") and said.endswith("(9990 are used).\n")
+        assert len(said.splitlines()) == 1 and world.meters() == {"first": [day, 9990]}
+
+
+def test_a_used_up_day_goes_to_the_rules(world):
+    with Server([answer("openai", False, "Dear.", tokens=9990)]) as server:
+        world.build(provider(server, streaming=False, limits={"tokens_per_day": 10000}), reflex=REFLEX)
+        with world.start("run") as agent:
+            agent.line("hello")
+            agent.expect("Dear.\n")
+            agent.line("hello")
+            assert "tokens_per_day is 10000" in agent.expect("By the rules.\n")
+            assert len(server.requests) == 1
+
+
+def test_damaged_meters_are_told_and_kept(world):
+    with Server([answer("openai", False, "Dear.", tokens=50)] * 2) as server:
+        world.build(provider(server, streaming=False, limits={"tokens_per_day": 10000}))
+        world.ask("hello")
+        path = world.folder / "home/state/remote/meters.json"
+        path.write_text('{"first": [')
+        code, said, errors = world.ask("hello")
+        assert (code, said) == (0, "Dear.\n") and "meters" in errors and len(errors.splitlines()) == 1
+        assert path.with_name("meters.json.damaged").read_text() == '{"first": [' and world.meters()["first"][1] == 50
+
+
+def test_a_request_that_is_too_large_is_not_sent(world):
+    with Server([]) as server:
+        world.build(provider(server, limits={"tokens_per_request": 100}))
+        code, said, _ = world.ask("hello")
+        assert code == 1 and "tokens_per_request is 100" in said and len(said.splitlines()) == 1 and server.requests == []
+
+
+def test_requests_of_a_minute_wait_and_ctrl_c_ends_that(world):
+    with Server([say("One."), say("Two.")]) as server:
+        world.build(provider(server, limits={"requests_per_minute": 1}))
+        with world.start("run") as agent:
+            agent.line("hello")
+            agent.expect("One.\n")
+            agent.line("hello")
+            agent.expect("provider first: 1 requests a minute are its limit, waiting ")
+            agent.signal(signal.SIGINT)
+            agent.expect("Interrupted.\n")
+            assert len(server.requests) == 1
+
+
+def test_requests_of_a_minute_are_counted_for_each_provider(world):
+    with Server([FAULTS["failed"]] * 2) as one, Server([say("Two."), say("Two again.")]) as two:
+        world.build(provider(one, "one"), provider(two, "two", limits={"requests_per_minute": 2}))
+        with world.start("run") as agent:
+            for said in ("Two.\n", "Two again.\n"):
+                agent.line("hello")
+                assert "waiting" not in agent.expect(said)
+
+
+@both
+def test_a_conversation_is_trimmed_to_the_window(world, api, streaming):
+    """Whole turns are forgotten, the oldest first; a call and its result go together, and letters that take bytes count as bytes."""
+    rounds = 12
+    script = [step for n in range(rounds) for step in (calls(("note", {"text": "n%d " % n + "🌱" * 100})), say("Answer %d. " % n + "é\n\"" * 100))]
+    with Server(script, api=api) as server:
+        world.build(provider(server, streaming=streaming, limits={"max_context_window": 2000}))
+        with world.start("run") as agent:
+            for n in range(rounds):
+                agent.line("Question %d" % n)
+                assert "provider" not in agent.expect("Answer %d. " % n)
+        assert len(server.requests) == 2 * rounds
+        last = server.requests[-1]
+        asked = [text for role, text in texts(last, api) if text.startswith("Question")]
+        assert 2 <= len(asked) < rounds and asked == ["Question %d" % n for n in range(rounds - len(asked), rounds)]
+        for request in server.requests:
+            assert request.body["max_tokens"] >= 400 and int(request.headers["content-length"]) / 4 + request.body["max_tokens"] <= 2010
+
+
+# -- keys
+
+PLACES = {"store": "home/state/remote/secrets/TEST_KEY", "mounted": "mounted/TEST_KEY"}
+
+
+@pytest.mark.parametrize("place", ["store", "mounted", "environment"])
+@both
+def test_a_key_comes_from_three_places(world, place, api, streaming):
+    with Server([say("Fine.")], api=api) as server:
+        world.build(provider(server, streaming=streaming))
+        if place in PLACES:
+            path = world.folder / PLACES[place]
+            path.parent.mkdir(parents=True)
+            path.write_text(KEY + "\n")
+            path.chmod(0o600)
+        assert world.ask("hello", key=KEY if place == "environment" else None, CLAW_SECRETS_DIR=world.folder / "mounted") == (0, "Fine.\n", "")
+        assert KEY in server.requests[0].headers["authorization" if api == "openai" else "x-api-key"]
+
+
+def test_a_key_that_is_missing_is_one_line_and_sends_nothing(world):
+    with Server([say("Fine.")]) as server:
+        world.build(provider(server, retry=AT_ONCE))
+        with world.start("run", key=None) as agent:
+            agent.line("hello")
+            said = agent.expect("(tried 1 of 3).\n").splitlines()[-1]
+            assert said.startswith("provider first: secret TEST_KEY: not found in ") and "CLAW_SECRETS_DIR" in said and server.requests == []
+            path = world.folder / PLACES["store"]           # it is looked for when it is needed, not at the start
+            path.parent.mkdir(parents=True)
+            path.touch(0o600)
+            path.write_text(KEY)
+            agent.line("hello")
+            agent.expect("Fine.\n")
+
+
+def test_a_key_that_others_may_read_is_refused(world):
+    with Server([]) as server:
+        world.build(provider(server))
+        path = world.folder / PLACES["store"]
+        path.parent.mkdir(parents=True)
+        path.write_text(KEY)
+        path.chmod(0o644)
+        code, said, _ = world.ask("hello")
+        assert code == 1 and "others may read it" in said and server.requests == []
+
+
+@both
+def test_a_server_that_repeats_the_key_does_not_show_it(world, api, streaming):
+    echoes = [error(401, "Incorrect API key provided: %s." % KEY), error(500, "x" * 170 + KEY), {"status": 403, "body": b"<title>%s</title>" % KEY.encode()},
+              {"body": {"error": {"message": "no credits for " + KEY}}}, {"body": KEY.encode()},
+              {"stream": [b'data: {"error":{"message":"%s"}}\n\n' % KEY.encode()]}]
+    with Server(echoes, api=api) as server:
+        world.build(provider(server, streaming=streaming))
+        with world.start("run") as agent:
+            for _ in echoes:
+                agent.line("hello")
+                said = agent.expect("(tried 1 of 1).\n")
+                assert KEY[:12] not in said, said
+            assert len(server.requests) == len(echoes)
+
+
+def test_the_key_is_in_no_argument_list_environment_log_or_image(world):
+    tools_log = world.folder / "home/state/remote"
+    with Listener() as server:
+        world.build(provider(server))
+        path = world.folder / PLACES["store"]
+        path.parent.mkdir(parents=True)
+        path.touch(0o600)
+        path.write_text(KEY)
+        with world.start("run", key=None) as agent:
+            agent.line("Think.")
+            server.accept()
+            pid = str(agent.process.pid)
+            family = [pid] + [child for task in os.listdir("/proc/%s/task" % pid)
+                              for child in Path("/proc", pid, "task", task, "children").read_text().split()]
+            for one in family:
+                for name in ("cmdline", "environ"):
+                    assert KEY.encode() not in Path("/proc", one, name).read_bytes()
+            agent.signal(signal.SIGTERM)
+            agent.wait()
+        assert tools_log.is_dir()
+    for file in world.image.parent.iterdir():
+        assert KEY.encode() not in file.read_bytes()
+
+
+def test_a_manifest_with_a_key_in_its_url_is_refused(world):
+    """What is built beside the agent would carry it."""
+    from clawlite.host.problems import ManifestErrors
+    with pytest.raises(ManifestErrors) as caught:
+        world.build(provider(("openai", "https://user:%s@127.0.0.1/v1" % KEY)))
+    assert "secret_ref" in str(caught.value) and KEY not in str(caught.value)
+
+
+# -- others
+
+def test_status_is_answered_while_a_turn_waits(world):
+    with Listener() as server:
+        world.build(provider(server))
+        with world.start("run") as agent:
+            agent.expect("ready. /help lists the commands.\n")
+            agent.record({"jsonrpc": "2.0", "id": 0, "method": "claw.initialize", "params": INITIALIZE})
+            agent.message()
+            agent.line("Think.")
+            connection = server.accept()
+            for number in range(1, 4):
+                agent.record({"jsonrpc": "2.0", "id": number, "method": "claw.status"})
+                answered = agent.message()
+                assert answered["id"] == number and answered["result"]["state"] == "READY"
+            connection.sendall(b'HTTP/1.0 200 OK\r\n\r\n{"choices":[{"message":{"content":"Thought."},"finish_reason":"stop"}]}')
+            connection.close()
+            agent.expect("Thought.\n")
+
+
+def test_serve_starts_without_asking_or_needing_a_key(world):
+    with Server([]) as server:
+        world.build(provider(server))
+        with world.start("serve", "--stdio", key=None) as agent:
+            agent.initialize()
+            assert agent.is_serving()
+            agent.end()
+            assert agent.wait() == 0 and agent.errors() == "" and server.requests == []
+
+
+def test_ask_over_a_manifest_builds_and_asks(world):
+    with Server([say("Fine.")]) as server:
+        world.build(provider(server))
+        world.image.unlink()
+        done = subprocess.run([sys.executable, "-m", "clawlite", "ask", "hello", world.image.parent], capture_output=True, text=True, timeout=30,
+                              stdin=subprocess.DEVNULL, env=environment(world.folder / "home", TEST_KEY=KEY, MARKS=world.marks))
+        assert (done.returncode, done.stdout, done.stderr) == (0, "Fine.\n", "") and server.requests[0].body["model"] == MODEL
+        assert KEY.encode() not in world.image.read_bytes()
+
+
+def test_nothing_of_a_turn_stays_open(world):
+    """Fifty turns, half of them broken: no descriptor more than after the first, and no thread."""
+    with Server(lambda request: say("Fine.") if len(server.requests) % 2 else FAULTS["close early"]) as server:
+        world.build(provider(server))
+        with world.start("run") as agent:
+            def held():
+                return len(os.listdir("/proc/%d/fd" % agent.process.pid)), len(os.listdir("/proc/%d/task" % agent.process.pid))
+            agent.line("hello")
+            agent.expect("Fine.\n")
+            before = eventually(lambda: held() if held()[1] == 1 else None)
+            for n in range(1, 50):
+                agent.line("hello")
+                agent.expect("(tried 1 of 1).\n" if n % 2 else "Fine.\n")
+            eventually(lambda: held() == before)
