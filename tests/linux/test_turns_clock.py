@@ -1,0 +1,211 @@
+"""Turns over minutes, in no time: the core of an agent, its real image, and a clock that a test moves.
+
+What a server would have to keep quiet for is told here: silence, long pauses, a minute's requests, approvals that run out.
+The same effects reach real sockets in test_turns.py.
+"""
+import pytest
+from agents import INITIALIZE
+from llm_server import ANSWERS, MODEL
+from providers.project import KEY, build, provider
+
+from clawlite.core import effect as E
+from clawlite.core.agent import Agent
+from clawlite.core.console import Console
+from clawlite.core.errors import ProviderError
+from clawlite.core.meter import Meter
+from clawlite.core.session import Session
+from clawlite.linux.files import open_image
+from clawlite.linux.jsontext import dumps, loads
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+AWAY = [("openai", "http://localhost:1/v1"), ("anthropic", "http://localhost:1/v1")]
+
+
+class Clockwork:
+    """One agent and its console; ``said`` is what a person reads, ``open`` the tasks that hold a connection."""
+
+    def __init__(self, folder, *providers, **more):
+        self.now = 0
+        self.agent = Agent(open_image(str(build(folder / "project", *providers, **more))), 0)
+        self.agent.codecs = (loads, dumps)
+        self.agent.meter = Meter(lambda: (self.now, 20000 * 86400))
+        self.session, self.console = Session(self.agent, loads), Console(self.agent)
+        self.said, self.sent, self.ran, self.requests, self.open = "", [], [], 0, set()
+        self.agent.start(0)
+        self.settle()
+
+    def settle(self):
+        effect = self.agent.next_effect()
+        while effect:
+            kind = effect[0]
+            if kind == E.SAY:
+                self.said += effect[1] + "\n"
+            elif kind == E.WRITE:
+                self.said += effect[1]
+            elif kind == E.SEND:
+                self.sent.append(effect[1])
+            elif kind == E.SECRET:
+                self.agent.done(effect[1], (True, KEY), self.now)
+            elif kind == E.OPEN:
+                assert effect[1] not in self.open
+                self.open.add(effect[1])
+                self.requests += 1
+            elif kind == E.CLOSE or kind == E.CANCEL:
+                self.open.discard(effect[1])
+            elif kind == E.RUN:
+                self.ran.append(effect[2].name)
+                self.agent.done(effect[1], (True, "ran"), self.now)
+            effect = self.agent.next_effect()
+
+    def line(self, text: str):
+        self.console.line(text, self.now)
+        self.settle()
+
+    def receive(self, data: bytes):
+        task, = self.open
+        self.agent.received(task, (True, data), self.now)
+        self.settle()
+
+    def refuse(self, sentence: str):
+        task, = self.open
+        self.agent.received(task, (False, ProviderError(sentence)), self.now)
+        self.settle()
+
+    def move(self, ms: int):
+        """Let *ms* pass; everything that time asks for is done when it is due."""
+        until = self.now + ms
+        while self.agent.deadline() is not None and self.agent.deadline() <= until:
+            self.now = max(self.now, self.agent.deadline())
+            self.agent.tick(self.now)
+            self.settle()
+        self.now = until
+
+
+@pytest.fixture
+def clockwork(tmp_path):
+    return lambda *providers, **more: Clockwork(tmp_path, *providers, **more)
+
+
+@pytest.mark.parametrize("away", AWAY, ids=["openai", "anthropic"])
+@pytest.mark.parametrize("came", [b"", b"HTTP/1.1 200", HEAD, HEAD + b'data: {"cho'], ids=["nothing", "half a head", "a head", "half an event"])
+def test_a_minute_of_silence_ends_a_request(clockwork, away, came):
+    it = clockwork(provider(away, retry={"max_attempts": 2, "backoff": "constant", "initial_delay_ms": 1000}))
+    it.line("hello")
+    if came:
+        it.move(30000)
+        it.receive(came)                    # what comes begins the minute anew
+    it.move(59999)
+    assert it.said == "" and it.open
+    it.move(1)
+    assert it.said.startswith("provider first: it said nothing for 60 s (tried 1 of 2, again in 1.") and not it.open
+    it.move(1250)
+    assert it.requests == 2 and it.open
+    it.move(60000)
+    assert it.said.splitlines()[1:] == ["provider first: it said nothing for 60 s (tried 2 of 2)."] and not it.open and not it.agent.tasks
+
+
+@pytest.mark.parametrize("away", AWAY, ids=["openai", "anthropic"])
+def test_silence_inside_an_answer_goes_to_the_rules_and_runs_nothing_of_it(clockwork, away):
+    api = away[0]
+    it = clockwork(provider(away), reflex='[[rule]]\nwhen = "{words:text}"\nsay = "By the rules."\n')
+    it.line("hello")
+    pieces = ANSWERS[api]({"text": "I will write", "calls": [("note", '{"text":"x"}', "c1")]}, MODEL, True, True)
+    it.receive(HEAD + b"".join(pieces[:-2]))
+    it.move(60000)
+    assert it.said == "I will writeprovider first: it said nothing for 60 s (tried 1 of 1); next: reflex\nBy the rules.\n"
+    assert it.ran == [] and not it.open and not it.agent.tasks
+
+
+def test_a_slow_answer_is_no_silence(clockwork):
+    it = clockwork(provider(AWAY[0]))
+    it.line("hello")
+    it.receive(HEAD)
+    for piece in ANSWERS["openai"]({"text": "word " * 40, "calls": ()}, MODEL, True, True):
+        it.move(59999)
+        it.receive(b": still here\n\n")
+        it.move(59999)
+        it.receive(piece)
+    assert it.said == "word " * 40 + "\n" and it.requests == 1
+
+
+@pytest.mark.parametrize("backoff, waits", [("exponential", [20, 40, 60, 60]), ("linear", [20, 40, 60, 60]), ("constant", [20, 20, 20, 20])])
+def test_no_pause_is_longer_than_a_minute_and_a_quarter(clockwork, backoff, waits):
+    it = clockwork(provider(AWAY[0], retry={"max_attempts": 5, "backoff": backoff, "initial_delay_ms": 20000}))
+    it.line("hello")
+    for number, wait in enumerate(waits):
+        it.refuse("connection refused")
+        assert it.requests == number + 1
+        it.move(wait * 1000 - 1)
+        assert it.requests == number + 1
+        it.move(wait * 250 + 1)
+        assert it.requests == number + 2
+    it.refuse("connection refused")
+    assert it.said.endswith("(tried 5 of 5).\n") and it.agent.deadline() is None
+
+
+@pytest.mark.parametrize("seconds, obeyed", [(0, True), (60, True), (61, False)])
+def test_retry_after_up_to_a_minute(clockwork, seconds, obeyed):
+    it = clockwork(provider(AWAY[0], retry={"max_attempts": 2, "initial_delay_ms": 1}))
+    it.line("hello")
+    it.receive(b"HTTP/1.1 429 X\r\nContent-Length: 0\r\nRetry-After: %d\r\n\r\n" % seconds)
+    assert it.said.startswith("provider first: HTTP 429: no reason given (tried 1 of 2") and ("again in" in it.said) == obeyed
+    it.move(max(0, seconds * 1000 - 1))
+    assert it.requests == (2 if obeyed and not seconds else 1)
+    it.move(1)
+    assert it.requests == (2 if obeyed else 1)
+
+
+def test_a_minute_admits_its_requests_and_rounds_count(clockwork):
+    it = clockwork(provider(AWAY[0], streaming=False, limits={"requests_per_minute": 2}))
+    body = b'{"choices":[{"message":{"content":"","tool_calls":[{"id":"c%d","function":{"name":"note","arguments":"{\\"text\\":\\"x\\"}"}}]}}]}'
+    it.line("hello")
+    for number in (1, 2):
+        it.receive(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body % number) + body % number)
+        it.move(1000 if number == 1 else 0)
+    assert it.ran == ["note", "note"] and it.requests == 2 and not it.open
+    assert it.said == "provider first: 2 requests a minute are its limit, waiting 60 s\n"
+    it.move(58999)
+    assert it.requests == 2
+    it.move(1)
+    assert it.requests == 3
+
+
+def test_ctrl_c_in_a_pause_is_the_end_of_it(clockwork):
+    it = clockwork(provider(AWAY[0], retry={"max_attempts": 9, "initial_delay_ms": 1000}))
+    it.line("hello")
+    it.refuse("connection refused")
+    assert it.console.interrupt(it.now)
+    it.settle()
+    it.move(3600000)
+    assert it.requests == 1 and it.said.endswith("Interrupted.\n") and not it.agent.tasks
+
+
+@pytest.mark.parametrize("timeout, waits", [({}, 5000), ({"timeout_ms": 100}, 100), ({"timeout_ms": 0}, 0)])
+def test_a_shutdown_waits_as_long_as_it_said_and_closes_the_connection(clockwork, timeout, waits):
+    it = clockwork(provider(AWAY[0]))
+    for number, (method, params) in enumerate([("claw.initialize", INITIALIZE), ("claw.shutdown", timeout)]):
+        if number:
+            it.line("hello")
+        it.session.record(dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode(), it.now)
+        it.settle()
+    if waits:
+        it.move(waits - 1)
+        assert it.open and len(it.sent) == 1
+        it.move(1)
+    assert not it.open and not it.agent.tasks and it.sent[1]["result"] == {"drained": False}
+    assert "the agent stopped before this call ended" in it.said
+
+
+def test_an_approval_that_runs_out_is_a_result_and_the_turn_goes_on(clockwork):
+    it = clockwork(provider(AWAY[0], streaming=False))
+    body = b'{"choices":[{"message":{"content":"","tool_calls":[{"id":"c","function":{"name":"careful","arguments":"{\\"what\\":\\"x\\"}"}}]}}]}'
+    it.line("hello")
+    it.receive(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    assert not it.open and 'Approve careful(what="x")?' in it.said
+    it.move(59999)
+    assert it.requests == 1
+    it.move(1)
+    assert it.requests == 2 and it.ran == []
+    it.receive(b'HTTP/1.0 200 OK\r\n\r\n{"choices":[{"message":{"content":"Nobody came."}}]}')
+    it.receive(b"")
+    assert it.said.endswith("Nobody came.\n") and not it.agent.tasks
