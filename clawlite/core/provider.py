@@ -117,6 +117,7 @@ class Provider:
             raise ProviderError("its key has characters that no header can carry")
         meter.sent(self)
         yield (OPEN, "https" if self.tls else "http", self.host, self.port, [head] + parts, CONNECT_MS)
+        head = parts = headers = None   # sent: while an answer comes, a board needs their room
         try:
             answer = yield from self._answer(key)
         except ProviderError as e:

@@ -16,6 +16,7 @@ UNITS = {
     "talk": ["render", "turn", "chain", "history", "console"],
     "remote": ["meter", "http1", "sse", "wire", "provider", "net"],
 }
+CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them
 NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "seal")
 
 
@@ -34,7 +35,7 @@ def build(folder, mpy_cross: str = "mpy-cross") -> list[str]:
     """
     os.makedirs(folder, exist_ok=True)
     written = []
-    for name, text in Linker(sources(), UNITS).link().items():
+    for name, text in Linker(sources(), UNITS, CALLED_BY_NAME).link().items():
         source, target = os.path.join(folder, name + ".py"), os.path.join(folder, name + ".mpy")
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)

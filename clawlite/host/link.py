@@ -5,8 +5,10 @@ modules instead of twenty-five hold some 15 KB less heap (64-bit words).  What a
 
 1. Modules of a unit stand one after the other, in the order of their imports; imports between them go.
 2. Top-level names stay as they are, unless two modules of a unit share one: then the later gets its module's name before it.
+   Those with an underscore are numbered.
 3. Integers that a module names in capitals are written where they are used, and their names go.
 4. Modules outside every unit stay alone; their imports are led to the units.
+5. Parameters that nobody passes by name are named by their place (shorten.py).
 
 Only what the core's dialect has is understood (docs/adr/0010); anything else raises ``LinkError`` rather than link wrongly.
 """
@@ -16,6 +18,7 @@ import copy
 import pathlib
 
 from clawlite.core.errors import ClawError
+from clawlite.host.shorten import Shortener, passed_by_name
 
 PREFIX = "clawlite.core."
 
@@ -68,23 +71,31 @@ class Linker:
 
     sources  {module: path of its source}
     units    {unit: [module, ...] in the order of their imports}
+    whole    modules whose parameters keep their names: they are called with ``**``
     """
 
-    def __init__(self, sources: dict, units: dict):
+    def __init__(self, sources: dict, units: dict, whole: tuple = ()):
         self.modules = {name: Module(name, pathlib.Path(path)) for name, path in sources.items()}
         self.unit_of = {name: unit for unit, names in units.items() for name in names}
         self.units = units
+        self.whole = whole
         self.hidden = set()             # (module, name) that somebody's local name would hide
         self.new_names = {}             # (module, name) -> its name in the unit
 
     def _name(self):
-        for names in self.units.values():
-            taken = set(dir(builtins))
+        alone = [[name] for name in self.modules if name not in self.unit_of]
+        for names in list(self.units.values()) + alone:
+            taken, private = set(dir(builtins)), 0
             for name in names:
                 for defined in sorted(self.modules[name].defined):
                     clear = defined not in taken and (name, defined) not in self.hidden
-                    self.new_names[name, defined] = defined if clear else f"{name}_{defined.lstrip('_')}"
-                    taken.add(self.new_names[name, defined])
+                    if defined.startswith("_") and not defined.startswith("__"):
+                        private += 1
+                        new = f"_{private}"     # the same few names in every unit
+                    else:
+                        new = defined if clear or names in alone else f"{name}_{defined}"
+                    self.new_names[name, defined] = new
+                    taken.add(new)
 
     def link(self) -> dict[str, str]:
         """Return {module or unit: source}."""
@@ -96,13 +107,13 @@ class Linker:
                 return linked
 
     def _linked(self) -> dict[str, str]:
+        trees = {unit: [node for name in names for node in self._rewritten(name, unit)] for unit, names in self.units.items()}
+        trees.update((name, self._rewritten(name, None)) for name in self.modules if name not in self.unit_of)
+        shortener = Shortener(passed_by_name(module.tree for module in self.modules.values()))
         linked = {}
-        for unit, names in self.units.items():
-            body = [node for name in names for node in self._rewritten(name, unit)]
-            linked[unit] = ast.unparse(ast.Module(body, []))
-        for name in self.modules:
-            if name not in self.unit_of:
-                linked[name] = ast.unparse(ast.Module(self._rewritten(name, None), []))
+        for name, body in trees.items():
+            tree = ast.Module(body, [])
+            linked[name] = ast.unparse(tree if name in self.whole else shortener.visit(tree))
         return linked
 
     def _rewritten(self, name: str, unit):

@@ -4,6 +4,7 @@ It carries effects out (clawlite/core/effect.py) and decides nothing; clawlite/l
 stdin is read byte by byte: ``read(n)`` on a board blocks until n bytes have come.  What an image does not need is
 not loaded: the console for an operator's line, pins, the log.
 """
+import gc
 import os
 import select
 import sys
@@ -83,6 +84,8 @@ class Device:
     def run(self) -> int:
         """Serve until the end; return the exit code.  Every handler under way is closed, however it ends."""
         try:
+            gc.collect()
+            gc.threshold(gc.mem_free() // 3)    # sooner than when all is full: what lives then lies closer together
             self.agent.start(self.now_ms())
             if self.console:
                 self.console.greet()
