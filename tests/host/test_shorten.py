@@ -11,12 +11,12 @@ def shortened(text, *calls):
 
 def test_parameters_are_named_by_their_place():
     text = shortened("class A:\n    def f(self, number, text):\n        return [number for _ in text]\n")
-    assert "def f(self, q1, q2):" in text and "return [q1 for _ in q2]" in text
+    assert "def f(self, p1, p2):" in text and "return [p1 for _ in p2]" in text
 
 
 def test_what_is_passed_by_name_keeps_its_name():
     text = shortened("def f(left, right=2):\n    return left - right\n", "f(1, right=3)")
-    assert "def f(q0, right=2):" in text
+    assert "def f(p0, right=2):" in text
     space = {}
     exec(text, space)
     assert space["f"](5, right=1) == 4
