@@ -160,9 +160,11 @@ class Gate:
         head(connection)
         connection.sendall(self.first)
         self.reached.set()
-        while connection.recv(4096):
-            pass
-        self.gone.set()
+        try:
+            while connection.recv(4096):
+                pass
+        finally:                        # a reset, when the client left something unread
+            self.gone.set()
 
 
 def closed_port() -> int:

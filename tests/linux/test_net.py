@@ -224,10 +224,13 @@ def test_connecting_has_its_time(loop):
 
 
 def test_look_up_has_its_time(loop, monkeypatch):
-    late = slow_look_up(monkeypatch)
+    before = threads()
+    reached, go = slow_look_up(monkeypatch)
     loop.open(80, host="api.example.com", timeout_ms=50)
     assert loop.error() == "timed out after 0.05 s"
-    late.set()
+    assert reached.wait(DEADLINE_S)
+    go.set()
+    eventually(lambda: threads() == before)
     assert loop.is_silent()
 
 
@@ -299,25 +302,27 @@ def test_bug_in_a_worker_tells_its_kind_and_nothing_of_the_request(loop, monkeyp
 
 # -- close, in every phase
 
-def slow_look_up(monkeypatch) -> threading.Event:
-    """Names are looked up when the event is set."""
-    go, real = threading.Event(), socket.getaddrinfo
+def slow_look_up(monkeypatch) -> tuple:
+    """Return two events: a look-up has begun; it may end."""
+    reached, go, real = threading.Event(), threading.Event(), socket.getaddrinfo
 
     def look(host, port, *rest):
         if len(rest) > 2:
             raise socket.gaierror(socket.EAI_NONAME, "a name")
+        reached.set()
         assert go.wait(DEADLINE_S)
         return real("127.0.0.1", port, *rest)
     monkeypatch.setattr(net_stream, "getaddrinfo", look)
-    return go
+    return reached, go
 
 
 def test_close_during_the_look_up(loop, monkeypatch):
-    go = slow_look_up(monkeypatch)
+    reached, go = slow_look_up(monkeypatch)
     before = threads()
     with serving(answering()) as port:
         loop.open(port, host="api.example.com")
-        eventually(lambda: threads() == before + 3)     # the acceptor, the worker, the look-up
+        assert reached.wait(DEADLINE_S)
+        assert threads() == before + 3                  # the acceptor, the worker, the look-up
         loop.it.close("k")
         eventually(lambda: threads() == before + 2)     # the worker does not wait for the look-up
         loop.open(port)                 # the same key again, and then the late result of the first
