@@ -130,10 +130,7 @@ class Connections:
         else:
             stream.connect(host, port)
         if scheme == "https":
-            from clawlite.linux import net_tls
-            if self._tls is None:
-                self._tls = net_tls.context()
-            net_tls.wrap(stream, self._tls, host)
+            self._encrypt(stream, host)
         stream.due = None               # from here on the caller watches the time
         failed = _send(stream, parts)
         data = stream.receive(PIECE)
@@ -142,6 +139,15 @@ class Connections:
         while data:
             self._keep(stream, data)
             data = stream.receive(PIECE)
+
+    def _encrypt(self, stream: Stream, host: str):
+        try:
+            from clawlite.linux import net_tls
+        except ImportError:
+            raise Failure("https needs TLS, and this Python has none (module ssl)") from None
+        if self._tls is None:
+            self._tls = net_tls.context()
+        net_tls.wrap(stream, self._tls, host)
 
     def _keep(self, stream: Stream, data: bytes):
         connection = stream.connection

@@ -2,6 +2,7 @@
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 from datetime import datetime, timedelta, timezone
 
@@ -112,6 +113,16 @@ def test_server_that_speaks_no_tls(loop, tls):
     with serving(lambda connection: connection.recv(4096)) as port:
         loop.open(port, host="localhost", scheme="https")
         assert loop.error() == "the connection was reset"
+
+
+def test_python_without_tls_says_so(loop, monkeypatch):
+    import clawlite.linux
+    monkeypatch.delattr(clawlite.linux, "net_tls", raising=False)
+    monkeypatch.delitem(sys.modules, "clawlite.linux.net_tls", raising=False)
+    monkeypatch.setitem(sys.modules, "ssl", None)
+    with serving(lambda connection: connection.recv(4096)) as port:
+        loop.open(port, scheme="https")
+        assert loop.error() == "https needs TLS, and this Python has none (module ssl)"
 
 
 def test_reset_in_tls_ends_the_connection(loop, tls):
