@@ -1,4 +1,5 @@
 """Real agents with providers that fail, refuse, lie or cost too much: one clear line each, and the agent goes on."""
+import json
 import os
 import signal
 import subprocess
@@ -6,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from agents import INITIALIZE, environment, eventually
+from agents import INITIALIZE, environment, eventually, tool_call
 from llm_server import FAULTS, MODEL, Server, calls, error, say
 from providers.project import AT_ONCE, KEY, WAYS, Listener, World, answer, nobody, provider, texts
 
@@ -200,7 +201,14 @@ def test_what_rules_began_a_provider_goes_on_with(world, api):
             agent.expect("noted by rule\n")
             agent.line("hello")
             agent.expect("Still here.\n")
-        assert [text for role, text in texts(server.requests[4], api) if role == "tool"] == ["noted by rule"] * 2
+        last = server.requests[4]
+        assert [text for role, text in texts(last, api) if role == "tool"] == ["noted by rule"] * 2
+        blocks = [call for message in last.body["messages"] if message["role"] == "assistant"
+                  for call in message.get("tool_calls") or message["content"] if not isinstance(call, str)]
+        asked = [(block["id"], json.loads(block["function"]["arguments"]) if api == "openai" else block["input"])
+                 for block in blocks if block["type"] != "text"]
+        assert [arguments for _, arguments in asked] == [{"text": "by rule"}] * 2
+        assert len({key for key, _ in asked}) == 2 and all(key.replace("-", "").replace("_", "").isalnum() for key, _ in asked)
     assert world.ran("note") == ["by rule"] * 2
 
 
@@ -436,6 +444,8 @@ def test_status_is_answered_while_a_turn_waits(world):
                 agent.record({"jsonrpc": "2.0", "id": number, "method": "claw.status"})
                 answered = agent.message()
                 assert answered["id"] == number and answered["result"]["state"] == "READY"
+            agent.record(tool_call("note", {"text": "operator's"}, 9))      # and the operator's own call runs meanwhile
+            assert agent.message()["result"]["content"][0]["text"] == "noted operator's"
             connection.sendall(b'HTTP/1.0 200 OK\r\n\r\n{"choices":[{"message":{"content":"Thought."},"finish_reason":"stop"}]}')
             connection.close()
             agent.expect("Thought.\n")

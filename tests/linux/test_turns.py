@@ -3,8 +3,8 @@ import signal
 import threading
 
 import pytest
-from agents import INITIALIZE
-from llm_server import Server, calls, say
+from agents import INITIALIZE, eventually
+from llm_server import FAULTS, Server, calls, say
 from providers.project import AT_ONCE, KEY, WAYS, Listener, World, answer, held, provider, texts
 
 
@@ -221,6 +221,41 @@ def test_ctrl_c_while_asking_is_130(world):
             assert server.let_go(connection) and agent.wait() == 130 and agent.errors() == ""
 
 
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+def test_ctrl_c_ends_a_request_over_tls(world, api):
+    with Server([FAULTS["stall in stream"], say("Fine.")], True, api) as server:
+        world.build(provider(server))
+        with world.start("run", SSL_CERT_FILE=server.ca_file) as agent:
+            agent.line("Think.")
+            agent.expect("Let me ")
+            agent.signal(signal.SIGINT)
+            agent.expect("\nInterrupted.\n")
+            agent.line("Again.")
+            agent.expect("Fine.\n")
+
+
+def test_a_server_that_keeps_the_connection_open_is_let_go(world):
+    with Listener() as server:
+        world.build(provider(server))
+        with world.start("run") as agent:
+            for reply in (HEAD + PIECE + b"data: [DONE]\n\n", b'HTTP/1.1 200 OK\r\nContent-Length: 47\r\n\r\n{"choices":[{"message":{"content":"Hmm"}}]}    '):
+                agent.line("Think.")
+                connection = server.accept(reply)
+                agent.expect("Hmm\n")
+                assert server.let_go(connection)
+
+
+def test_a_reader_that_is_gone_ends_the_request(world):
+    with Listener() as server:
+        world.build(provider(server))
+        with world.start("ask", "Think.") as agent:
+            connection = server.accept(HEAD + PIECE)
+            agent.expect("Hmm")
+            agent.stop_reading()
+            connection.sendall(PIECE)
+            assert server.let_go(connection) and agent.wait() == 1 and agent.errors() == ""
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_request_and_its_socket(world, number):
     with Listener() as server:
@@ -255,7 +290,6 @@ def test_a_turn_that_ctrl_c_ended_in_a_tool_leaves_a_conversation_that_goes_on(w
         world.build(provider(server))
         with world.start("run") as agent:
             agent.line("Hang.")
-            from agents import eventually
             eventually(lambda: world.ran("hang"))
             agent.signal(signal.SIGINT)
             agent.expect("Interrupted.\n")
