@@ -10,7 +10,7 @@ effect; what needs the world goes to the shell's queue (core/effect.py), what ne
 """
 from clawlite.core import lifecycle
 from clawlite.core.effect import APPROVE, CANCEL, CLOSE, LOG, OPEN, RECEIVE, RESOLVE, RUN, SECRET, SLEEP
-from clawlite.core.errors import ApprovalDenied, ApprovalTimeout, ClawError, InternalError, InvalidRequest, ProviderError
+from clawlite.core.errors import ApprovalDenied, ApprovalTimeout, ClawError, InvalidRequest, ProviderError, unexpected
 
 
 class Task:
@@ -50,7 +50,7 @@ class Agent:
         self.on_wait = None     # function(task): a console that shows approvals
         self.codecs = None      # (loads, dumps) and
         self.meter = None       # meter.Meter: set by a shell that reaches remote providers
-        self.keep_bytes = 65536     # of a conversation, and of one answer in it: what a provider sees again
+        self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again; so too
         self._max_tasks = max_tasks
         self._last = 0
         self._chain = None
@@ -161,7 +161,7 @@ class Agent:
         except ClawError as e:
             self._end(task, None, e, now_ms)
         except Exception as e:
-            self._end(task, None, InternalError("%s: %s" % (type(e).__name__, e), "this is a bug in clawlite"), now_ms)
+            self._end(task, None, unexpected(e), now_ms)
 
     def _end(self, task, value, error, now_ms: int):
         if self.tasks.pop(task.number, None) is not None:

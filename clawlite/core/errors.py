@@ -122,3 +122,10 @@ class ImageMismatch(ImageError):
 
 class InternalError(ClawError):
     code = -32603
+
+
+def unexpected(e) -> ClawError:
+    """Return the error for an exception that is none of ours: a board that is full, or our bug."""
+    if isinstance(e, MemoryError):
+        return InternalError("out of memory: %s" % e, "ask for less at once, or build a smaller agent")
+    return InternalError("%s: %s" % (type(e).__name__, e), "this is a bug in clawlite")

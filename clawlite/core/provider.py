@@ -61,7 +61,7 @@ class Provider:
         while True:
             try:
                 answer = yield from self._attempt(history, meter)
-                return Reply(answer.text, answer.calls, answer.shown)
+                return Reply(answer.text, answer.calls, answer.shown, answer.stop)
             except QuotaExceeded:
                 raise
             except ProviderError as e:

@@ -7,7 +7,7 @@ Decisions (docs/adr/0006): checks in the order version, params, state; the image
 """
 from clawlite.core import rpc, tools
 from clawlite.core.effect import SEND
-from clawlite.core.errors import ClawError, InternalError, InvalidParams, InvalidRequest, MethodNotFound
+from clawlite.core.errors import ClawError, InvalidParams, InvalidRequest, MethodNotFound, unexpected
 from clawlite.core.lifecycle import STOPPED
 from clawlite.core.rpc import field
 
@@ -42,7 +42,7 @@ class Session:
             self._send(rpc.error(None, e))
             return
         except Exception as e:          # no memory for it, on a board: the line is lost, the agent is not
-            self._send(rpc.error(None, _bug(e)))
+            self._send(rpc.error(None, unexpected(e)))
             return
         if not isinstance(message, list):
             self._one(message, self._send, now_ms)
@@ -85,7 +85,7 @@ class Session:
             reply(rpc.error(request.id, e))
             return
         except Exception as e:
-            reply(rpc.error(request.id, _bug(e)))
+            reply(rpc.error(request.id, unexpected(e)))
             return
         if value is not None:
             reply(rpc.result(request.id, value))
@@ -196,10 +196,6 @@ class Session:
     def deadline(self):
         """Return the monotonic time of the next heartbeat, or None."""
         return self._beat_ms
-
-
-def _bug(e) -> InternalError:
-    return InternalError("%s: %s" % (type(e).__name__, e), "this is a bug in clawlite")
 
 
 def is_uuid(text: str) -> bool:

@@ -10,6 +10,8 @@ from clawlite.core.render import canonical
 from clawlite.core.tools import call
 
 MAX_CALLS = 16                  # tool calls in one round
+_ENDS = {"length": "The answer ends here: it reached its greatest length.", "refused": "The provider declined to answer."}
+_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 
 class Reply:
@@ -19,12 +21,14 @@ class Reply:
     calls  list of (id, tool name, arguments, raw); empty ends the turn.  id and raw are what a remote provider sent, ""
            from the others; arguments are None when raw is not JSON
     shown  bool, the text has been shown already, piece by piece
+    stop   why a remote provider stopped (``wire.Answer``), "" from the others
     """
 
-    def __init__(self, text: str, calls: list, shown: bool = False):
+    def __init__(self, text: str, calls: list, shown: bool = False, stop: str = ""):
         self.text = text
         self.calls = calls
         self.shown = shown
+        self.stop = stop
 
 
 class Message:
@@ -63,9 +67,11 @@ def turn(image, text: str, chain, history):
             yield (SAY, reply.text)
         if len(reply.calls) > MAX_CALLS:
             raise ProviderError("the provider asked for %d tool calls at once, expected at most %d" % (len(reply.calls), MAX_CALLS))
-        asked = [(id or history.new_id(), name, raw or canonical(arguments)) for id, name, arguments, raw in reply.calls]
+        asked = [(id or history.new_id(), _plain(name), raw or canonical(arguments)) for id, name, arguments, raw in reply.calls]
         messages.append(Message("assistant", reply.text, asked))
         if not asked:
+            if reply.stop in _ENDS or reply.stop and not reply.text:
+                yield (SAY, _ENDS.get(reply.stop, "The provider said nothing."))
             return clean
         clean = (yield from _answered(image, reply.calls, asked, messages)) and clean
     yield (SAY, "Stopped after %d rounds without an end." % image.agent.max_rounds)
@@ -89,10 +95,16 @@ def _answered(image, calls: list, asked: list, messages: list):
                 result = e
                 said = e.message
                 clean = clean and not isinstance(e, Denied)
-            messages.append(Message("tool", said, (), asked[answered][0], name if isinstance(name, str) else canonical(name, 40), result))
+            messages.append(Message("tool", said, (), asked[answered][0], asked[answered][1], result))
             answered += 1
     finally:
         for id, name, _ in asked[answered:]:
             ended = InvalidRequest("the turn was ended before this call gave a result")
             messages.append(Message("tool", ended.message, (), id, name, ended))
     return clean
+
+
+def _plain(name) -> str:
+    """Return a tool's name as providers take it back: for one that a model made up they would refuse all that follows."""
+    name = name if isinstance(name, str) else canonical(name, 40)
+    return "".join([c if c in _NAME else "_" for c in name[:64]])

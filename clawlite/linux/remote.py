@@ -13,6 +13,7 @@ from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.net import Connections
 
 _METERS = "meters.json"
+_KEEP = 65536                   # bytes of a conversation: a provider sees that much of what was said before
 
 
 class Remote:
@@ -31,6 +32,7 @@ class Remote:
         self._current = {}              # task -> number of its connection: what an earlier one still brings is not for it
         self._last = 0
         agent.codecs = (loads, dumps)
+        agent.keep_bytes = _KEEP
         agent.meter = Meter(lambda: (now_ms(), int(time.time())), self._stored())
 
     def carry_out(self, effect: tuple):
