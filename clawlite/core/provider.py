@@ -120,9 +120,10 @@ class Provider:
         head = parts = headers = None   # sent: while an answer comes, a board needs their room
         try:
             answer = yield from self._answer(key)
-        except ProviderError as e:
+        except Exception as e:              # also MemoryError: no connection outlives its attempt
             yield (CLOSE,)
-            e.message = _without(key, e.message)
+            if isinstance(e, ProviderError):
+                e.message = _without(key, e.message)
             raise
         yield (CLOSE,)
         if answer.shown and not self._ends_line:

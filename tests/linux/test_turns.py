@@ -76,6 +76,27 @@ def test_what_a_model_gets_wrong_is_told_to_it_and_runs_nothing(world, api, stre
 
 
 @both
+def test_a_name_that_no_tool_can_have_comes_back_as_one_that_it_could(world, api, streaming):
+    """Both APIs refuse a conversation with other characters in a name, and so all that follows."""
+    with Server([calls(("functions.nöte " + "x" * 100, {})), say("I see.")], api=api) as server:
+        world.build(provider(server, streaming=streaming))
+        assert world.ask("Try.") == (0, "I see.\n", "")
+        message = [message for message in server.requests[1].body["messages"] if message["role"] == "assistant"][0]
+    name = message["tool_calls"][0]["function"]["name"] if api == "openai" else message["content"][0]["name"]
+    assert name == "functions_n_te_" + "x" * 49
+
+
+@both
+@pytest.mark.parametrize("text, stop, line", [
+    ("Cut", ("length", "max_tokens"), "Cut\nThe answer ends here: it reached its greatest length.\n"),
+    ("", ("content_filter", "refusal"), "The provider declined to answer.\n"), ("", ("stop", "end_turn"), "The provider said nothing.\n")])
+def test_an_answer_that_is_none_says_so(world, api, streaming, text, stop, line):
+    with Server([say(text, stop=stop[api == "anthropic"])], api=api) as server:
+        world.build(provider(server, streaming=streaming))
+        assert world.ask("Go.") == (0, line, "")
+
+
+@both
 def test_a_turn_has_twenty_rounds(world, api, streaming):
     with Server(lambda request: calls(("note", {"text": "again"})), api=api) as server:
         world.build(provider(server, streaming=streaming))

@@ -27,7 +27,7 @@ class Clockwork:
     def __init__(self, folder, *providers, **more):
         self.now = 0
         self.agent = Agent(open_image(str(build(folder / "project", *providers, **more))), 0)
-        self.agent.codecs = (loads, dumps)
+        self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
         self.agent.meter = Meter(lambda: (self.now, 20000 * 86400))
         self.session, self.console = Session(self.agent, loads), Console(self.agent)
         self.said, self.sent, self.ran, self.requests, self.open = "", [], [], 0, set()
@@ -209,3 +209,14 @@ def test_an_approval_that_runs_out_is_a_result_and_the_turn_goes_on(clockwork):
     it.receive(b'HTTP/1.0 200 OK\r\n\r\n{"choices":[{"message":{"content":"Nobody came."}}]}')
     it.receive(b"")
     assert it.said.endswith("Nobody came.\n") and not it.agent.tasks
+
+
+def test_whatever_ends_an_attempt_closes_its_connection(clockwork):
+    def no_room(data):
+        raise MemoryError
+    it = clockwork(provider(AWAY[0], streaming=False))
+    it.agent.codecs = (no_room, dumps)
+    it.line("hello")
+    assert it.open
+    it.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+    assert not it.open and not it.agent.tasks and len(it.said.splitlines()) == 1
