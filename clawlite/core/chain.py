@@ -21,6 +21,8 @@ class Chain:
         self._codecs = codecs
         self._meter = meter
         self._keep = keep
+        self._turn = None               # the turn that was asked about last, and who answered in it:
+        self._answering = 0             # its later rounds stay there, or rules and a model would take turns in it
         self._made = {}                 # place -> (name, provider): one that is never reached is never loaded
 
     def ask(self, history):
@@ -30,12 +32,14 @@ class Chain:
         """
         why, last, only_limits = [], None, True
         count = len(self._image.agent.providers)
-        for place in range(count):
+        if self._turn is not history.turn:
+            self._turn, self._answering = history.turn, 0
+        for place in range(self._answering, count):
             name, provider = self._at(place)
             try:
-                if name in _BUILTIN:
-                    return provider.reply(history.turn)
-                return (yield from provider.ask(history, self._meter))
+                reply = provider.reply(history.turn) if name in _BUILTIN else (yield from provider.ask(history, self._meter))
+                self._answering = place
+                return reply
             except ProviderError as e:
                 why.append(e.message)
                 last = e

@@ -25,11 +25,13 @@ def cli():
 
 @cli.command()
 @click.argument("name")
-@click.option("--template", default="greenhouse", help="greenhouse (default) or empty")
-def new(name, template):
+@click.option("--template", default="greenhouse", help="greenhouse (default), chat, blink or empty")
+@click.option("--endpoint", metavar="URL", help="a server with an OpenAI-compatible API, asked before the rules")
+@click.option("--model", metavar="MODEL", help="what that server calls the model")
+def new(name, template, endpoint, model):
     """Make a project in the folder NAME that builds and runs as it is."""
     from clawlite.host import new as project
-    ui.made(name, project.new(name, template))
+    ui.made(name, project.new(name, template, endpoint, model))
 
 
 @cli.command()

@@ -4,9 +4,30 @@ import re
 
 from clawlite.core.errors import ClawError
 from clawlite.host.problems import did_you_mean
+from clawlite.host.remotes import endpoint_problem
 
 FOLDER = os.path.join(os.path.dirname(__file__), "templates")
 DEFAULT = "greenhouse"
+ENDPOINT, MODEL = "http://127.0.0.1:11434/v1", "llama3.2"       # of a template that wants a model, when nobody names one
+WANTS_MODEL = ("chat",)
+TAKE_MODEL = ("chat", "greenhouse")
+RULES = """\
+    - inline:                           # rules instead of a model: works without a network (reflex.toml)
+        name: "reflex"
+        protocol: "custom"
+        endpoint: "builtin:reflex"
+        model: "reflex"
+        auth: { type: "none" }"""
+REMOTE = """\
+    - inline:                           # asked first; a key would be named with auth.secret_ref, and never stand here
+        name: "model"
+        protocol: "openai-compatible"
+        endpoint: "{endpoint}"
+        model: "{model}"
+        auth: { type: "none" }
+        retry: { max_attempts: 2, backoff: "exponential", initial_delay_ms: 500 }
+        fallback: [ { provider_ref: "reflex" } ]
+"""
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z")
 
 
@@ -15,11 +36,19 @@ def templates() -> list[str]:
     return sorted(os.listdir(FOLDER))
 
 
-def new(path: str, template: str = DEFAULT) -> list[str]:
+def new(path: str, template: str = DEFAULT, endpoint: str = None, model: str = None) -> list[str]:
     """Write a project into the folder *path*, which must not exist or be empty; return the files, relative to it.
 
+    endpoint, model  of a server with an OpenAI-compatible API, asked before the rules; None: the template's own way
     The agent is called as the folder is.  Raises ``ClawError``.
     """
+    wrong = endpoint_problem(endpoint) if endpoint else ""
+    if wrong:
+        raise ClawError(f"--endpoint {endpoint}: {wrong}")
+    if (endpoint or model) and template not in TAKE_MODEL:
+        raise ClawError(f"the template {template} takes no model", f"templates that do: {', '.join(TAKE_MODEL)}")
+    if model and not endpoint and template not in WANTS_MODEL:
+        raise ClawError("--model goes with --endpoint")
     name = os.path.basename(os.path.abspath(path))
     if not _NAME.match(name):
         raise ClawError(f"{name!r} cannot name an agent: expected 1 to 63 letters, digits and hyphens", "choose another folder name")
@@ -28,24 +57,26 @@ def new(path: str, template: str = DEFAULT) -> list[str]:
     if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
         raise ClawError(f"{path} exists and is not empty", "choose another name: nothing of yours is overwritten")
     written = []
+    remote = endpoint or template in WANTS_MODEL
+    providers = "  providers:\n" + (REMOTE.replace("{endpoint}", endpoint or ENDPOINT).replace("{model}", model or MODEL) if remote else "") + RULES
     source = os.path.join(FOLDER, template)
     for folder, folders, files in os.walk(source):
         folders[:] = sorted(f for f in folders if f != "__pycache__")
         for file in sorted(files):
             relative = os.path.relpath(os.path.join(folder, file), source)
             try:
-                _copy(os.path.join(folder, file), os.path.join(path, relative), name)
+                _copy(os.path.join(folder, file), os.path.join(path, relative), name, providers)
             except OSError as e:
                 raise ClawError(f"{os.path.join(path, relative)}: {e.strerror}", "choose a folder that you may write to") from None
             written.append(relative)
     return written
 
 
-def _copy(source: str, target: str, name: str) -> None:
+def _copy(source: str, target: str, name: str, providers: str) -> None:
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(source, encoding="utf-8") as file:
         text = file.read()
     if source.endswith("claw.yaml"):            # only the root names the agent; braces elsewhere are slots
-        text = text.replace("{name}", name)
+        text = text.replace("{name}", name).replace("{providers}", providers)
     with open(target, "w", encoding="utf-8") as file:
         file.write(text)

@@ -6,6 +6,7 @@ from clawlite.core.errors import ClawError, ProviderError, QuotaExceeded
 from clawlite.core.history import History
 from clawlite.core.meter import Meter
 from clawlite.core.provider import CONSTANT, EXPONENTIAL, LINEAR
+from clawlite.core.tools import Result
 from clawlite.core.turn import Message
 
 PREFIX = b'{"model":"m","stream":false,"messages":[{"role":"system","content":"You are."}'
@@ -262,3 +263,15 @@ def test_requests_per_minute_wait_their_turn():
     clock[0] = 15000
     ask(world, row(per_minute=1), meter=meter)
     assert world.slept == [45000] and "1 requests a minute" in world.said[0]
+
+
+def test_a_turn_stays_with_who_answers_it():
+    """The rounds after a fallback do not ask again who could not answer the first; the next turn does."""
+    world = World(["refused"], ["refused"])
+    history, chain = History(65536), Chain(Image([row("a", 1)]), transcripts.decoder(), Meter(lambda: (0, 86400)), 65536)
+    history.begin(Message("user", "hello"))
+    assert world.run(chain.ask(history)).text == "From rules."
+    history.turn.append(Message("tool", "done", (), "", "t", Result("done", False, "done")))
+    assert world.run(chain.ask(history)).text == "done" and len(world.requests) == 1
+    history.begin(Message("user", "hello"))
+    assert world.run(chain.ask(history)).text == "From rules." and len(world.requests) == 2

@@ -313,3 +313,22 @@ def test_ctrl_c_before_there_is_an_agent_is_130_without_a_traceback(tmp_path, wo
             code = agent.wait()
         os.close(writer[0])
         assert code == 130 and "Traceback" not in agent.errors() + agent.text()
+
+
+@pytest.mark.parametrize("template", ["blink", "chat", "empty", "greenhouse"])
+def test_every_template_builds_and_answers(tmp_path, template):
+    made = clawlite("new", "agent", "--template", template, cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    done = clawlite("run", "agent", cwd=tmp_path, stdin=b"hello\n", CLAWLITE_STATE=str(tmp_path / "state"))
+    assert done.returncode == 0 and "agent " in done.stdout and "Hello!" in done.stdout, (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("options, said", [
+    (["--endpoint", "ftp://x"], "expected http://HOST/... or https://HOST/..."),
+    (["--endpoint", "http://user:pw@h/v1"], "has no place in a URL"),
+    (["--model", "m"], "--model goes with --endpoint"),
+    (["--template", "blink", "--endpoint", "http://h/v1"], "takes no model"),
+])
+def test_a_model_that_cannot_be_is_refused_before_anything_is_written(tmp_path, options, said):
+    made = clawlite("new", "agent", *options, cwd=tmp_path)
+    assert made.returncode == 2 and said in made.stderr and not (tmp_path / "agent").exists()
