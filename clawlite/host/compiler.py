@@ -271,6 +271,8 @@ def _warnings(manifest, entries) -> list[str]:
     warnings = []
     if manifest.tools and not manifest.policies:
         warnings.append("no Policy is declared: every tool is denied")
+    warnings += [f"the hints of {provider.name} choose nothing: providers are asked in the declared order"
+                 for provider in manifest.providers if provider.spec.hints]
     for tool, entry in zip(manifest.tools, entries):
         if entry is None and manifest.policies:
             warnings.append(f"no rule can allow {tool.name}: it is always denied")
