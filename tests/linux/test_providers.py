@@ -55,8 +55,8 @@ MORE = {
     "another api": ({"body": {"object": "list", "data": []}}, "no message of the expected API"),
     "an error in 200": ({"body": {"error": {"message": "Out of\ncredits.\x1b[31m"}}}, "the provider reported: Out of credits. [31m"),
     "an empty stream": ({"stream": []}, "broke off before its end"),
-    "endless arguments": ({"stream": [b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"note","arguments":"'
-                                      + b"x" * 60000 + b'"}}]}}]}\n\n'] * 2}, "more than 65536 bytes of arguments"),
+    "endless arguments": ({"stream": [b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":'
+                                      b'{"name":"note","arguments":"' + b"x" * 60000 + b'"}}]}}]}\n\n'] * 2}, "more than 65536 bytes of arguments"),
     "a line without end": ({"stream": [b"data: " + b"x" * 200000] * 2}, "an event of more than 262144 bytes"),
     "a text without end": ({"stream": [b'data: {"choices":[{"index":0,"delta":{"content":"' + b"\\u00e9" * 20000 + b'"}}]}\n\n'] * 8},
                            "more than 262144 bytes of text"),
@@ -79,6 +79,8 @@ def test_each_fault_is_one_clear_line_and_the_agent_goes_on(world, api, streamin
                 agent.line("again")
                 assert agent.expect("Fine.\n") == "", fault
             assert agent.errors() == "" and len(server.requests) == len(script)
+            peak_kib = int(Path("/proc/%d/status" % agent.process.pid).read_text().partition("VmHWM:")[2].split()[0])
+            assert peak_kib < 40000, "50 MB of an answer were kept"
     assert not list(world.marks.iterdir())
 
 
@@ -383,7 +385,8 @@ def test_a_key_that_others_may_read_is_refused(world):
 
 @both
 def test_a_server_that_repeats_the_key_does_not_show_it(world, api, streaming):
-    echoes = [error(401, "Incorrect API key provided: %s." % KEY), error(500, "x" * 170 + KEY), {"status": 403, "body": b"<title>%s</title>" % KEY.encode()},
+    echoes = [error(401, "Incorrect API key provided: %s." % KEY), error(500, "x" * 170 + KEY),
+              {"status": 403, "body": b"<title>%s</title>" % KEY.encode()},
               {"body": {"error": {"message": "no credits for " + KEY}}}, {"body": KEY.encode()},
               {"stream": [b'data: {"error":{"message":"%s"}}\n\n' % KEY.encode()]}]
     with Server(echoes, api=api) as server:

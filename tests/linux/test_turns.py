@@ -1,4 +1,5 @@
 """Turns of real agents with real servers of both APIs: what goes out, what is shown, what runs, and how often."""
+import json
 import signal
 import threading
 
@@ -51,13 +52,16 @@ def test_tools_run_and_their_results_go_back(world, api, streaming):
     if api == "openai":
         wire = last.body["messages"]
         assert [message["role"] for message in wire[1:]] == ["user", "assistant", "tool", "assistant", "tool", "tool", "assistant", "tool"]
-        assert wire[4]["tool_call_id"] == wire[3]["tool_calls"][0]["id"] if wire[3].get("tool_calls") else wire[3]["tool_call_id"]
-        assert [call["function"]["name"] for call in wire[4]["tool_calls"]] == ["note", "read_file"]
+        for at, results in ((2, wire[3:4]), (4, wire[5:7]), (7, wire[8:])):
+            assert [call["id"] for call in wire[at]["tool_calls"]] == [result["tool_call_id"] for result in results]
+        assert [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in wire[4]["tool_calls"]] == [
+            ("note", {"text": "two"}), ("read_file", {"path": "a/b"})]
     else:
         wire = last.body["messages"]
         assert [message["role"] for message in wire] == ["user", "assistant"] * 3 + ["user"]
         assert [block["type"] for block in wire[4]["content"]] == ["tool_result", "tool_result"]
-        assert wire[3]["content"][1] == {"type": "tool_use", "id": wire[4]["content"][1]["tool_use_id"], "name": "read_file", "input": {"path": "a/b"}}
+        assert wire[3]["content"][1] == {"type": "tool_use", "id": wire[4]["content"][1]["tool_use_id"], "name": "read_file",
+                                         "input": {"path": "a/b"}}
         assert wire[6]["content"][0]["is_error"] is True and "is_error" not in wire[4]["content"][0]
 
 
@@ -259,7 +263,8 @@ def test_a_server_that_keeps_the_connection_open_is_let_go(world):
     with Listener() as server:
         world.build(provider(server))
         with world.start("run") as agent:
-            for reply in (HEAD + PIECE + b"data: [DONE]\n\n", b'HTTP/1.1 200 OK\r\nContent-Length: 47\r\n\r\n{"choices":[{"message":{"content":"Hmm"}}]}    '):
+            body = b'{"choices":[{"message":{"content":"Hmm"}}]}'
+            for reply in (HEAD + PIECE + b"data: [DONE]\n\n", b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body):
                 agent.line("Think.")
                 connection = server.accept(reply)
                 agent.expect("Hmm\n")

@@ -12,8 +12,10 @@ from clawlite.core import effect as E
 from clawlite.core.agent import Agent
 from clawlite.core.console import Console
 from clawlite.core.errors import ProviderError
+from clawlite.core.history import History
 from clawlite.core.meter import Meter
 from clawlite.core.session import Session
+from clawlite.core.turn import turn
 from clawlite.linux.files import open_image
 from clawlite.linux.jsontext import dumps, loads
 
@@ -168,6 +170,18 @@ def test_a_minute_admits_its_requests_and_rounds_count(clockwork):
     assert it.requests == 2
     it.move(1)
     assert it.requests == 3
+
+
+@pytest.mark.parametrize("limited, code", [((), -32020), (("one",), -32020), (("one", "two"), -32021)])
+def test_the_code_says_whether_limits_alone_were_in_the_way(clockwork, limited, code):
+    it = clockwork(*[provider(AWAY[0], name, **({"limits": {"tokens_per_request": 10}} if name in limited else {})) for name in ("one", "two")])
+    ended = []
+    it.agent.begin(turn(it.agent.image, "hello", it.agent.chain(), History(65536)), lambda value, error, now: ended.append(error), it.now)
+    it.settle()
+    for _ in range(2 - len(limited)):
+        it.refuse("connection refused")
+    assert ended[0].code == code and it.requests == 2 - len(limited)
+    assert ended[0].message.startswith("no provider left: provider one: ") and "; provider two: " in ended[0].message
 
 
 def test_ctrl_c_in_a_pause_is_the_end_of_it(clockwork):

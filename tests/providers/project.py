@@ -4,13 +4,12 @@
 2. ``Listener`` is a server without a protocol: it shows when exactly a client lets go of its socket.
 """
 import json
-import os
 import select
 import socket
 import threading
 from pathlib import Path
 
-from agents import DEADLINE_S, Agent, eventually, linux
+from agents import DEADLINE_S, Agent, linux
 from llm_server import ANSWERS, MODEL
 
 KEY = "sk-canary-7f3a9b2c41d8e650"
@@ -77,7 +76,7 @@ def provider(server, name: str = "first", **more) -> dict:
                  "retry": {"max_attempts": 1}}, **more)
 
 
-def build(folder: Path, *providers, reflex: str = None, personality: str = "You are under test.", rounds: int = None) -> Path:
+def build(folder: Path, *providers, reflex: str = None, personality: str = "You are under test.") -> Path:
     """Write and build a project whose chain is *providers*, then the reflex rules when there are any; return its image."""
     from clawlite.host.build import build_beside
     folder.mkdir(parents=True, exist_ok=True)
@@ -246,11 +245,3 @@ def nobody() -> tuple:
     """Return (API, endpoint) of a port at which nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return "openai", "http://127.0.0.1:%d/v1" % free.getsockname()[1]
-
-
-def waiting_in_vain(agent, question):
-    """Return the first true value of *question*; what the agent wrote meanwhile is kept."""
-    return eventually(lambda: agent._drain() or question())
-
-
-__all__ = [name for name in dir() if not name.startswith("_") and name != "os"]
