@@ -13,7 +13,7 @@ import tempfile
 
 from clawlite.core.errors import ClawError
 
-SUITES = ("build", "load", "ready", "decision", "call", "turn", "micropython")
+SUITES = ("build", "load", "ready", "decision", "call", "turn", "micropython", "provider")
 ROUNDS = 31
 KEYS = ("suite", "case", "unit", "n", "min", "p50", "p90", "p99", "max", "value", "target", "met", "heap_peak", "board", "clock_mhz",
         "python", "core", "commit", "load", "note")
@@ -86,10 +86,11 @@ class Bench:
 
 def run(suites: list[str], rounds: int, took) -> None:
     """Run *suites*, names of ``SUITES``, all when empty; ``took(row)`` gets each row as it is there.  Raises ``ClawError``."""
-    from clawlite.host import bench_micropython, bench_serve, bench_suites
+    from clawlite.host import bench_micropython, bench_provider, bench_serve, bench_suites
     functions = {"build": [bench_suites.build], "load": [bench_suites.load], "ready": [bench_serve.ready],
                  "decision": [bench_suites.decision], "call": [bench_suites.call, bench_serve.call],
-                 "turn": [bench_suites.turn, bench_micropython.turn], "micropython": [bench_micropython.calls]}
+                 "turn": [bench_suites.turn, bench_micropython.turn], "micropython": [bench_micropython.calls],
+                 "provider": [bench_provider.provider]}
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
         bench = Bench(folder, rounds)
         for suite in suites or SUITES:

@@ -20,8 +20,10 @@ CASES = {       # the first words of each suite's cases
     "call": ["in process: whole", "over a pipe, one after", "over a pipe, pipelined", "bare JSON echo, pipelined", "over the echo"],
     "turn": ["replay, one tool call", "on MicroPython"],
     "micropython": ["1000 calls, a line", "heap in use, READY", "smallest heap for 1000", ".mpy of core"],
+    "provider": ["ask, one turn, above bare", "request for hello", "warm turn, text, own", "bare client, text", "warm turn, one tool call, own",
+                 "VmRSS after 10", "VmHWM after 10"],
 }
-TARGETS = {"load": {0.3}, "ready": {12.0, 4.0}, "decision": {1.2}, "micropython": {96}}
+TARGETS = {"load": {0.3}, "ready": {12.0, 4.0}, "decision": {1.2}, "micropython": {96}, "provider": {45, 2500, 1.5, 3, 14}}
 
 
 def rows(suites: list) -> list:
@@ -37,7 +39,7 @@ def test_suite_gives_its_rows(suite):
     found = rows([suite])
     for row in found:
         assert tuple(row) == bench.KEYS
-        assert row["suite"] == suite and row["n"] >= 1 and row["unit"] in ("ms", "us", "ns", "MiB", "KiB", "ratio")
+        assert row["suite"] == suite and row["n"] >= 1 and row["unit"] in ("ms", "us", "ns", "MiB", "KiB", "B", "ratio")
         assert row["min"] <= row["p50"] <= row["p90"] <= row["p99"] <= row["max"]
         assert (row["target"] is None) == (row["met"] is None)
         assert row["python"].startswith(("CPython 3.", "MicroPython ")) and row["core"] in ("pure", "cython")
