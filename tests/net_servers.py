@@ -2,6 +2,7 @@
 
 Tests that import ``nothing_left`` (a fixture) end with the descriptors and threads that they began with.
 """
+import gc
 import os
 import select
 import socket
@@ -32,10 +33,11 @@ def threads() -> int:
 
 @pytest.fixture(autouse=True)
 def nothing_left(capfd):
+    gc.collect()                        # what an earlier test has dropped is not this one's
     fds, tasks = descriptors(), threads()
     yield
     eventually(lambda: threads() <= tasks)
-    eventually(lambda: descriptors() == fds)
+    eventually(lambda: descriptors() <= fds)
     assert capfd.readouterr().err == "", "a thread had something to say"
 
 
