@@ -68,7 +68,7 @@ class Provider:
                 wait = self._wait(e, attempt, meter)
                 said = "provider %s: %s (tried %d of %d" % (self.name, e.message, attempt, self.max_attempts)
                 if wait is None:
-                    raise ProviderError(said + ")")
+                    raise ProviderError(said + ")", e.hint)
             yield (SAY, "%s, again in %d.%d s)" % (said, wait // 1000, wait % 1000 // 100))
             yield (SLEEP, wait)
             attempt += 1
@@ -105,7 +105,7 @@ class Provider:
         if self.auth != NONE:
             done, key = yield (SECRET, self.secret)
             if not done:
-                raise ProviderError(key.message)
+                raise ProviderError(key.message, key.hint)
             headers.append(("Authorization", "Bearer " + key) if self.auth == BEARER else
                            ("x-api-key" if self.kind == ANTHROPIC else "api-key", key))
         host = "[%s]" % self.host if ":" in self.host else self.host

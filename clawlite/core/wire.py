@@ -154,13 +154,12 @@ class Stream:
             _, key, name = slot
             if not name:
                 raise ProviderError("the provider called a tool without a name")
-            key = key or "call_%d" % len(answer.calls)
             for other in answer.calls:
-                if other[0] == key:
+                if key and other[0] == key:
                     raise ProviderError("the provider gave two calls the id " + _line(key[:60]))
             # An answer that was cut at its length has no arguments yet, not an empty object.
             raw = "{}" if not raw and answer.stop != "length" else decode_utf8(raw)
-            answer.calls.append((key, name, self._codec.arguments(raw), raw))
+            answer.calls.append((key or "", name, self._codec.arguments(raw), raw))
         if answer.stop is None:
             answer.stop = "other"
         elif calls and answer.stop == "stop":       # some servers do not tell the two apart
