@@ -13,7 +13,7 @@ from clawlite.host.link import Linker
 UNITS = {
     "base": ["errors", "text", "cbor", "image", "memory"],
     "core": ["effect", "policy", "schema", "lifecycle", "tools", "agent", "rpc", "session", "handlers", "frame", "jsontext", "device"],
-    "talk": ["render", "turn", "chain", "history", "console"],
+    "talk": ["printable", "render", "turn", "chain", "history", "console"],
     "remote": ["meter", "http1", "sse", "wire", "provider", "net"],
 }
 CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them

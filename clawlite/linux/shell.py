@@ -58,7 +58,9 @@ class Shell:
         self.console = None
         if not operator:
             from clawlite.core.console import Console
+            from clawlite.core.printable import printable
             self.console = Console(self.agent, not self.terminal)
+            self._printable = printable
         self.framer = Framer(MAX_LINE, operator)
         self.log = Log(image.agent.name, dumps)
         self.wire = Wire(ends[0], ends[1], wake)
@@ -265,15 +267,15 @@ class Shell:
 
     def show(self, text: str):
         """Show lines of text; on a terminal the prompt gives way first."""
-        lead = "\n" if self._shown or self._open_line else ""
+        lead = b"\n" if self._shown or self._open_line else b""
         self._shown, self._open_line = None, False
-        self.wire.write((lead + text + "\n").encode("utf-8", "replace"))
+        self.wire.write(lead + self._printable(text.encode("utf-8", "replace")) + b"\n")
 
     def show_piece(self, text: str):
         """Show what a provider says as it comes; the line stays open."""
-        lead = "\n" if self._shown else ""
+        lead = b"\n" if self._shown else b""
         self._shown, self._open_line = None, not text.endswith("\n")
-        self.wire.write((lead + text).encode("utf-8", "replace"))
+        self.wire.write(lead + self._printable(text.encode("utf-8", "replace")))
 
     def ask_anew(self):
         """Before a question is put on a terminal: what was typed before it waits its turn, and answers nothing."""

@@ -55,7 +55,9 @@ class Device:
         self.terminal = not operator and is_terminal()
         if not operator:
             from clawlite.core.console import Console
+            from clawlite.core.printable import printable
             self.console = Console(self.agent, not self.terminal)
+            self.printable = printable
         self.framer = Framer(MAX_LINE, operator)
         self.input = getattr(sys.stdin, "buffer", sys.stdin)
         self.output = getattr(sys.stdout, "buffer", sys.stdout)
@@ -221,10 +223,10 @@ class Device:
             if self.log:
                 self.keep(effect[1])
         elif kind == E.SAY:
-            self.write((("\n" if self._open else "") + effect[1] + "\n").encode(), b"")
+            self.write((b"\n" if self._open else b"") + self.printable(effect[1].encode()) + b"\n", b"")
             self._open = False
         elif kind == E.WRITE:
-            self.write(effect[1].encode(), b"")
+            self.write(self.printable(effect[1].encode()), b"")
             self._open = not effect[1].endswith("\n")
         elif kind == E.PROMPT:
             self.ask_anew()

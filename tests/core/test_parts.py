@@ -4,6 +4,7 @@ from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError, InternalError, InvalidParams, InvalidRequest, SandboxDenied, VersionError
 from clawlite.core.handshake import negotiate, parse_version
 from clawlite.core.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
+from clawlite.core.printable import printable
 from clawlite.core.render import call_text, canonical, quote
 from clawlite.core.session import is_uuid
 
@@ -97,6 +98,15 @@ def test_values_are_written_alike_everywhere():
         deep = [deep]
     assert canonical(deep).count("[") == 33
     assert call_text("water", {"seconds": 5, "a": "x"}) == 'water(a="x", seconds=5)'
+
+
+def test_no_text_drives_a_terminal():
+    for plain in ("", "21 \u00b0C, na\u00efve \u2014 \u6c34 \U0001f331\n\tdone\n", "~", "\u00a0", "\u2029\u202f\u2065\u206a"):
+        assert printable(plain.encode()) == plain.encode()
+    for text, shown in (("a\x1b[2Jb\r\x00\x7f\u009b\u0080\u009fz", "a\\x1b[2Jb\\x0d\\x00\\x7f\\x9b\\x80\\x9fz"),
+                        ('\x1e{"jsonrpc":"2.0"}\n', '\\x1e{"jsonrpc":"2.0"}\n'),
+                        ("\U0001f331\u6c34\u202a\u202egpj.\u2066x\u2069", "\U0001f331\u6c34\\u202a\\u202egpj.\\u2066x\\u2069")):
+        assert printable(text.encode()) == shown.encode()
 
 
 def test_errors_carry_a_hint_in_their_data():

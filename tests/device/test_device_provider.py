@@ -8,7 +8,7 @@ import pytest
 from clawlite.host import build, firmware
 from llm_server import FAULTS, Server, calls, say
 
-HEAP = "128k"                   # a streaming turn with one tool call and a 12 KB answer: 64-bit unix port
+HEAP = "144k"                   # a streaming turn with one tool call and a 12 KB answer: 64-bit unix port, linked modules
 ANSWER = "The garden is green. " * 600
 
 
@@ -84,3 +84,9 @@ def test_a_refused_connection_and_a_missing_key(micropython, tree, agent):
     assert "(tried 2 of 2); next: reflex" in talk(micropython, tree, image, "how is it?\n").stdout.decode()
     said = talk(micropython, tree, image, "how is it?\n", key="").stdout.decode()
     assert "secret BOARD_KEY: not found" in said and "By rule." in said
+
+
+def test_what_a_model_says_does_not_drive_the_terminal(micropython, tree, agent):
+    with Server([say("\x1e{}\x1b[2J \u202eok")]) as server:
+        done = talk(micropython, tree, agent(server), "hello\n")
+    assert "\\x1e{}\\x1b[2J \\u202eok\n" in done.stdout.decode()

@@ -91,12 +91,21 @@ def test_more_faults_are_one_clear_line_each(world):
         with world.start("run") as agent:
             for fault, (_, wanted) in MORE.items():
                 agent.line(fault)
-                said = agent.expect("(tried 1 of 1).\n")
+                said = agent.expect("(tried 1 of 1).")
+                assert agent.expect("\n") in ("", " Next: check protocol and endpoint."), fault
                 assert wanted in said.splitlines()[-1] and "\x1b" not in said, fault
                 agent.line("again")
                 assert agent.expect("Fine.\n") == "", fault
             assert agent.errors() == "" and len(server.requests) == len(script)
     assert not list(world.marks.iterdir())
+
+
+@both
+def test_what_a_model_says_does_not_drive_the_terminal(world, api, streaming):
+    """Nor can it forge a record of the operator's: those begin with U+001E (RFC 7464)."""
+    with Server([say("\x1e{\"jsonrpc\":\"2.0\"}\n\x1b[2J\u009b2J \u202eok")], api=api) as server:
+        world.build(provider(server, streaming=streaming))
+        assert world.ask("hello") == (0, '\\x1e{"jsonrpc":"2.0"}\n\\x1b[2J\\x9b2J \\u202eok\n', "")
 
 
 @both
@@ -362,7 +371,8 @@ def test_a_key_that_is_missing_is_one_line_and_sends_nothing(world):
         world.build(provider(server, retry=AT_ONCE))
         with world.start("run", key=None) as agent:
             agent.line("hello")
-            said = agent.expect("(tried 1 of 3).\n").splitlines()[-1]
+            said = agent.expect("(tried 1 of 3).").splitlines()[-1]
+            assert agent.expect("\n").startswith(" Next: export TEST_KEY=... ")
             assert said.startswith("provider first: secret TEST_KEY: not found in ") and "CLAW_SECRETS_DIR" in said and server.requests == []
             path = world.folder / PLACES["store"]           # it is looked for when it is needed, not at the start
             path.parent.mkdir(parents=True)
