@@ -10,7 +10,7 @@ RESULTS := build/results
 SEED    ?= $(shell date +%Y%m%d)
 PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p no:cacheprovider
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-core test-main test-ext accel report soak bench clean
+.PHONY: help venv run test test-core test-main test-ext compiler accel report soak bench clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -48,7 +48,14 @@ test-main:
 HEADERS  = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
 COMPILER = echo '\#include <Python.h>' | $${CC:-cc} -I$(HEADERS) -fsyntax-only -x c - 2>/dev/null
 
-test-ext:
+# Only root can: an ordinary user's run is skipped below, with the reason.
+compiler:
+	@if ! $(COMPILER) && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing a C compiler and Python's headers: gcc, libc6-dev, python3-dev"; \
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
+		gcc libc6-dev python3-dev; } >/dev/null || echo "apt-get cannot install them." >&2; fi
+
+test-ext: compiler
 	@echo "== CPython, the core compiled with Cython"; mkdir -p $(RESULTS)
 	@if $(COMPILER); then $(MAKE) -s accel && \
 		CLAWLITE_REQUIRE_EXT=1 PYTHONPATH=build/accel CLAWLITE_RESULTS=$(RESULTS)/ext $(PYTEST) -q tests/core; \
