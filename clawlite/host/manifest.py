@@ -168,13 +168,14 @@ class _Loader:
             return []
         file = self.sources.shown(signature.FILE)
         try:
-            functions = signature.read(self.sources.read(signature.FILE), file, self.problems)
+            functions, broken = signature.read(self.sources.read(signature.FILE), file, self.problems)
         except Refused as e:
             self.problems.add(LinePlace(file), (), e.args[0], hint=e.args[1])
             return []
         tools = [primitive for primitive in found if primitive.kind == "Tool"]
         handlers.bind(tools, functions, self.problems)
-        handlers.missing(tools, functions, self.problems)
+        if broken is not None:
+            handlers.missing([tool for tool in tools if tool.name not in broken], functions, self.problems)
         own = handlers.own_tools(functions, self.raws.names["Tool"], file, version)
         for tool in own:
             self.raws.versions["Tool", tool.name] = version

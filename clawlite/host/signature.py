@@ -43,14 +43,15 @@ class Function:
     has_board: bool
 
 
-def read(source: bytes, file: str, problems: Problems) -> list:
-    """Return [Function] of the text of tools.py, in file order; mistakes go to *problems* with their line.
+def read(source: bytes, file: str, problems: Problems) -> tuple:
+    """Return ([Function] of the text of tools.py, in file order, names of those left out); mistakes go to *problems*.
 
-    *file* is the name for messages.  Functions with a mistake are left out.
+    *file* is the name for messages.  Functions with a mistake are left out: their tools are not missing.  Of a text that is no
+    Python nothing is known: the names are None.
     """
     tree = _parse(source, file, problems)
     if tree is None:
-        return []
+        return [], None
     for node in ast.walk(tree):
         for kind, word, hint in _NOT_ON_BOARDS:
             if isinstance(node, kind):
@@ -58,7 +59,7 @@ def read(source: bytes, file: str, problems: Problems) -> list:
         if isinstance(node, ast.arguments) and node.posonlyargs:
             problems.add(LinePlace(file, node.posonlyargs[0].lineno), (),
                          'positional-only parameters ("/") do not run on a MicroPython board', hint='remove the "/"')
-    functions, seen = [], {}
+    functions, broken, seen = [], set(), {}
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
             continue
@@ -68,12 +69,14 @@ def read(source: bytes, file: str, problems: Problems) -> list:
             continue
         seen[node.name] = node.lineno
         function = _Reader(node, file, problems).function()
-        if function is not None:
+        if function is None:
+            broken.add(node.name.replace("_", "-"))
+        else:
             functions.append(function)
     if len(functions) > MAX_TOOLS:
         problems.add(LinePlace(file), (), f"{len(functions)} public functions; at most {MAX_TOOLS} can be tools",
                      hint="begin the names of helpers with an underscore")
-    return functions
+    return functions, broken
 
 
 def _parse(source: bytes, file: str, problems: Problems):

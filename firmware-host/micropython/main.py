@@ -29,18 +29,18 @@ def main(args: list) -> int:
     try:
         device = open_device(path, path.rpartition("/")[0] or ".", "--stdio" in args)
     except OSError as e:
-        sys.stderr.write("clawlite: %s cannot be read: %s\n" % (path, e))
+        sys.stderr.write("clawlite: %s cannot be read: %s - name an image: main.py IMAGE, or put it here as claw.cbor\n" % (path, e))
         return 2
     except ClawError as e:
         sys.stderr.write("clawlite: %s%s\n" % (e.message, " - " + e.hint if e.hint else ""))
         return 2
     except MemoryError as e:
-        sys.stderr.write("clawlite: %s does not fit into this board's memory: %s\n" % (path, e))
+        sys.stderr.write("clawlite: %s does not fit into this board's memory: %s - build a smaller agent\n" % (path, e))
         return 2
     try:
         return device.run()
     except MemoryError as e:            # where no turn and no record could take the blame
-        sys.stderr.write("clawlite: out of memory: %s\n" % e)
+        sys.stderr.write("clawlite: out of memory: %s - start again, or build a smaller agent\n" % e)
         return 1
 
 

@@ -346,6 +346,15 @@ def test_a_tool_that_nothing_answers(tmp_path):
     assert "did you mean" in problems(tmp_path)[0], "with a tools.py it is a mistake at once"
 
 
+@pytest.mark.parametrize("tools_py, said", [
+    ('def water(ms: complex):\n    "W."\n', ["annotation"]), ("def water(:\n", ["not Python"]),
+    ('def wet(ms: complex):\n    "W."\n', ["annotation", "nothing answers"])])
+def test_a_function_with_a_mistake_is_not_also_missing(tmp_path, tools_py, said):
+    project(tmp_path, "  tools: [./water.yaml]\n", water_yaml=TOOL % "water", tools_py=tools_py)
+    found = problems(tmp_path)
+    assert len(found) == len(said) and all(word in line for word, line in zip(said, found))
+
+
 def test_a_function_cannot_replace_a_tool_of_the_registry(tmp_path):
     project(tmp_path, "  tools: ['claw://registry/clawlite/adc-read@1.0.0']\n", tools_py='def adc_read(pin: str):\n    "A."\n')
     assert "comes from the registry" in problems(tmp_path)[0]

@@ -10,7 +10,7 @@ from clawlite.host.problems import Problems
 def read(text):
     problems = Problems()
     source = text if isinstance(text, bytes) else textwrap.dedent(text).encode()
-    return signature.read(source, "tools.py", problems), [problem.text() for problem in problems.found]
+    return signature.read(source, "tools.py", problems)[0], [problem.text() for problem in problems.found]
 
 
 def one(text):
