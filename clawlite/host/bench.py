@@ -5,83 +5,12 @@
 3. Nothing here fails because a machine is slow; a run that gives a wrong answer does (``ClawError``).
 """
 import json
-import os
-import platform
-import subprocess
-import sys
 import tempfile
 
 from clawlite.core.errors import ClawError
+from clawlite.host.bench_run import Bench
 
 SUITES = ("build", "load", "ready", "decision", "call", "turn", "micropython", "provider")
-ROUNDS = 31
-KEYS = ("suite", "case", "unit", "n", "min", "p50", "p90", "p99", "max", "value", "target", "met", "heap_peak", "board", "clock_mhz",
-        "python", "core", "commit", "load", "note")
-
-
-class Bench:
-    """One run: a folder for its files, and what is the same in all of its rows.
-
-    folder  empty folder, the caller's to remove
-    rounds  int >= 2, samples of each case
-    """
-
-    def __init__(self, folder: str, rounds: int):
-        self.folder = folder
-        self.rounds = rounds
-        self.package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        self.board, self.clock_mhz = _board()
-        self.python = f"{platform.python_implementation()} {platform.python_version()}"
-        self.commit = _commit(self.package)
-
-    def row(self, suite: str, case: str, unit: str, samples: list, value: float = None, target: float = None,
-            note: str = "", core: str = "pure", python: str = None, heap_peak: int = None) -> dict:
-        """Return one row.
-
-        samples    one number or more, in *unit*; ``value`` is their median unless *value* says what the target is about
-        target     what ``value`` should not exceed, or None
-        heap_peak  bytes, or None where it was not looked at
-        """
-        ordered = sorted(samples)
-        value = quantile(ordered, 0.5) if value is None else value
-        found = dict.fromkeys(KEYS)
-        found.update(suite=suite, case=case, unit=unit, n=len(ordered), min=ordered[0], max=ordered[-1], target=target,
-                     value=value, met=None if target is None else value <= target, heap_peak=heap_peak, board=self.board,
-                     clock_mhz=self.clock_mhz, python=python or self.python, core=core, commit=self.commit, load=_load(), note=note)
-        for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
-            found[name] = quantile(ordered, share)
-        return {key: round(number, 4) if isinstance(number, float) else number for key, number in found.items()}
-
-    def environment(self, **more: str) -> dict:
-        """Return the environment of a process that runs this package, its state inside the run's folder."""
-        keep = {name: text for name, text in os.environ.items() if not name.startswith(("PYTHON", "CLAWLITE"))}
-        return dict(keep, PYTHONPATH=self.package, CLAWLITE_STATE=os.path.join(self.folder, "state"), **more)
-
-    def make(self, name: str) -> str:
-        """Return the path of a new folder *name*."""
-        path = os.path.join(self.folder, name)
-        os.mkdir(path)
-        return path
-
-    def agent(self, own_tools: bool = True) -> str:
-        """Return the image of the benchmarks' agent (bench_agent.py), built once a run; the operator's lines lie beside it."""
-        from clawlite.host import bench_agent
-        from clawlite.host.build import build_beside
-        name = "agent" if own_tools else "agent-of-the-registry"
-        path = os.path.join(self.folder, name, "claw.cbor")
-        if not os.path.exists(path):
-            folder = bench_agent.write(self.make(name), own_tools)
-            with open(os.path.join(folder, "lines"), "wb") as file:
-                file.write(bench_agent.opening() + bench_agent.call_line())
-            build_beside(folder)
-        return path
-
-    def script(self, name: str) -> str:
-        """Return the path of a script of ``benchmarks/``.  Raises ``ClawError`` where that folder is missing."""
-        path = os.path.join(self.package, "benchmarks", name)
-        if not os.path.exists(path):
-            raise ClawError(f"{path} is missing: this suite needs a checkout", "run it there: build and ready need none")
-        return path
 
 
 def run(suites: list[str], rounds: int, took) -> None:
@@ -132,55 +61,5 @@ def text(row: dict) -> str:
                                                 row["unit"], row["n"], goal)
 
 
-def quantile(ordered: list, share: float) -> float:
-    """Return the value at *share* (0..1) of the sorted *ordered*; the lower one of two."""
-    return ordered[min(len(ordered) - 1, max(0, -(-int(share * 1000) * len(ordered) // 1000) - 1))]
-
-
-def spawn(command: list, environment: dict) -> str:
-    """Run *command*; return its stdout.  Raises ``ClawError`` with its own last words."""
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise ClawError("%s ended with %d: %s" % (" ".join(command[:4]), done.returncode, (done.stderr or done.stdout)[-600:].strip()))
-    return done.stdout
-
-
 def _short(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
-
-
-def _load() -> float:
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else -1.0
-
-
-def _commit(folder: str):
-    if not os.path.exists(os.path.join(folder, ".git")):
-        return None                 # installed: a checkout around it is another one
-    try:
-        done = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"], cwd=folder, capture_output=True, text=True)
-    except OSError:
-        return None
-    return done.stdout.strip() or None
-
-
-def _board() -> tuple:
-    """Return (what machine this is, clock in MHz or None)."""
-    try:
-        with open("/proc/device-tree/model", encoding="utf-8") as file:
-            return file.read().strip("\0\n"), _clock()
-    except OSError:
-        return f"{platform.machine()}, {os.cpu_count()} cores, {sys.platform} {platform.release().partition('-')[0]}", _clock()
-
-
-def _clock():
-    try:
-        with open("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", encoding="ascii") as file:
-            return int(file.read()) // 1000
-    except (OSError, ValueError):
-        pass
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            clocks = [line.rpartition(":")[2] for line in file if line.startswith("cpu MHz")]
-        return int(float(clocks[0])) if clocks else None
-    except (OSError, ValueError):
-        return None

@@ -11,7 +11,7 @@ import sys
 
 from clawlite.core.errors import ClawError
 from clawlite.host import firmware
-from clawlite.host.bench import spawn
+from clawlite.host.bench_run import spawn
 
 HEAP_KIB = 96                   # the target of the project
 STEP_KIB = 4

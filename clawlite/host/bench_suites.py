@@ -10,7 +10,7 @@ from clawlite.core.errors import ClawError
 from clawlite.core import image as layout
 from clawlite.core.header import MAGIC
 from clawlite.host import bench_agent
-from clawlite.host.bench import spawn
+from clawlite.host.bench_run import spawn
 
 LOAD_MS = 0.3                   # the targets of the project
 DECISION_RATIO = 1.2

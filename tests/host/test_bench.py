@@ -9,7 +9,7 @@ import pytest
 from run_core_micropython import command
 
 from clawlite.core.errors import ClawError
-from clawlite.host import bench, bench_agent, bench_serve, cli
+from clawlite.host import bench, bench_agent, bench_run, bench_serve, cli
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = {       # the first words of each suite's cases
@@ -38,7 +38,7 @@ def test_suite_gives_its_rows(suite):
         pytest.skip("no micropython or mpy-cross command")
     found = rows([suite])
     for row in found:
-        assert tuple(row) == bench.KEYS
+        assert tuple(row) == bench_run.KEYS
         assert row["suite"] == suite and row["n"] >= 1 and row["unit"] in ("ms", "us", "ns", "MiB", "KiB", "B", "ratio")
         assert row["min"] <= row["p50"] <= row["p90"] <= row["p99"] <= row["max"]
         assert (row["target"] is None) == (row["met"] is None)
@@ -74,7 +74,7 @@ def test_output_that_cannot_be_written(tmp_path):
 
 def test_a_process_that_fails_is_told():
     with pytest.raises(ClawError, match="ended with 3: it broke"):
-        bench.spawn([sys.executable, "-c", "import sys; sys.stderr.write('it broke'); sys.exit(3)"], dict(os.environ))
+        bench_run.spawn([sys.executable, "-c", "import sys; sys.stderr.write('it broke'); sys.exit(3)"], dict(os.environ))
     peer = bench_serve.Peer([sys.executable, "-c", "input()"], dict(os.environ), ".")
     with pytest.raises(ClawError, match="ended after 0 of 1"):
         peer.ask(b"\n", 1)
@@ -82,8 +82,8 @@ def test_a_process_that_fails_is_told():
 
 
 def test_quantiles():
-    assert [bench.quantile([1, 2, 3, 4], share) for share in (0, 0.25, 0.5, 0.51, 0.9, 1)] == [1, 1, 2, 3, 4, 4]
-    assert bench.quantile([7], 0.99) == 7
+    assert [bench_run.quantile([1, 2, 3, 4], share) for share in (0, 0.25, 0.5, 0.51, 0.9, 1)] == [1, 1, 2, 3, 4, 4]
+    assert bench_run.quantile([7], 0.99) == 7
 
 
 def test_rules_of_the_agent():
@@ -99,10 +99,10 @@ def test_the_repository_holds_a_baseline_with_these_keys():
     for file in files:
         found = [json.loads(line) for line in file.read_text().splitlines()]
         assert {row["suite"] for row in found} == set(bench.SUITES), file
-        assert all(tuple(row) == bench.KEYS for row in found), file
+        assert all(tuple(row) == bench_run.KEYS for row in found), file
 
 
 def test_documentation_names_every_key_and_suite():
     text = (ROOT / "benchmarks/README.md").read_text()
-    assert [key for key in bench.KEYS if "`%s`" % key not in text] == []
+    assert [key for key in bench_run.KEYS if "`%s`" % key not in text] == []
     assert [suite for suite in bench.SUITES if "`%s`" % suite not in text] == []
