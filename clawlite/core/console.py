@@ -1,4 +1,4 @@
-"""The console: people's lines in, text out (DESIGN 9, 12).
+"""The console: people's lines in, text out.
 
 1. Whatever a person types is text, also ``{``.  2. One turn at a time; lines that come meanwhile wait their turn.
 3. While an approval waits, the next line answers it: only ``y`` and ``yes`` approve, and on a terminal never a line

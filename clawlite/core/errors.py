@@ -20,7 +20,7 @@
     |  +- ImageMismatch    -32061  the image is whole, but asks for what this device lacks
     +- InternalError       -32603  our bug, and it says so
 
-Rules: 1. ``code`` is the number that goes on the wire (CKP 0.2.0, 9.4; DESIGN 13).
+Rules: 1. ``code`` is the number that goes on the wire (CKP 0.2.0, 9.4).
 2. ``hint`` is one action that the reader can take.  3. ``data`` is what the wire's ``error.data`` holds.
 """
 

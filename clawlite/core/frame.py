@@ -1,4 +1,4 @@
-"""Lines on a wire that a person and a program share: text for people, records for the operator (DESIGN 9, RFC 7464).
+"""Lines on a wire that a person and a program share: text for people, records for the operator (RFC 7464).
 
 1. A line ends in LF; one CR before it is dropped.  A record is 0x1E, JSON, LF.
 2. Console (``plain_json=False``): only what starts with 0x1E is a record, also when a person types ``{``.

@@ -121,7 +121,7 @@ class Image:
         return self.part(section, start, end - start)
 
     def tool(self, name: str) -> Tool:
-        """Return the tool *name*, or None.  ``read_file`` and ``read-file`` name the same tool (DESIGN 7)."""
+        """Return the tool *name*, or None.  ``read_file`` and ``read-file`` name the same tool."""
         tool = self._tools.get(name)
         if tool is None:
             where = self.tools.get(name)

@@ -1,4 +1,4 @@
-"""The reflex provider: condition-action rules that need no network and no model (DESIGN 8).
+"""The reflex provider: condition-action rules that need no network and no model.
 
 Compiled (host/reflexes.py) to nested lists:
 

@@ -113,7 +113,7 @@ class Session:
         return self._answer(request.id, params, method == "claw.tool.approve", reply, now_ms)
 
     def _serves(self, method: str) -> bool:
-        """A method is answered when the image declares its primitive (DESIGN 13): tools need a tool."""
+        """A method is answered when the image declares its primitive: tools need a tool."""
         if method in ("claw.tool.call", "claw.tool.approve", "claw.tool.deny"):
             return len(self.agent.image.names) > 0
         return method == "claw.shutdown"

@@ -1,4 +1,4 @@
-"""The one pipeline: the only way to run a tool (DESIGN 4, 7).
+"""The one pipeline: the only way to run a tool.
 
     known? -> arguments fit? -> autonomy -> policy -> links resolved? -> approval? -> handler -> output bound -> log
 

@@ -1,6 +1,6 @@
 """``clawlite bench``: what this machine does, as rows; benchmarks/README.md says what each key and suite means.
 
-1. A row is one case of one suite: n samples, their spread, and what was measured where (STYLE 10).
+1. A row is one case of one suite: n samples, their spread, and what was measured where.
 2. What a target compares is measured in the same run, in turns: ``value`` and ``target`` of a row are that comparison.
 3. Nothing here fails because a machine is slow; a run that gives a wrong answer does (``ClawError``).
 """

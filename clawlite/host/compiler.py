@@ -2,7 +2,7 @@
 
     manifest -> refuse what is not built -> tool records, rules, automata, prose, settings -> sections -> bytes
 
-Everything that can be known before a device boots is decided here (DESIGN 2).  All problems are raised together.
+Everything that can be known before a device boots is decided here.  All problems are raised together.
 """
 import dataclasses
 import hashlib

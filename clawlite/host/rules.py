@@ -1,7 +1,7 @@
 """References between primitives: does every name that one primitive gives exist, and does no chain come back?
 
 1. A reference is a bare name, a claw:// URI of the right kind, or the registry URI that a slot lists.
-2. Tools may be named in snake case: ``read_file`` and ``read-file`` are one tool (DESIGN 7).
+2. Tools may be named in snake case: ``read_file`` and ``read-file`` are one tool.
 3. A kind of which some entry could not be read is not blamed for what is missing.
 """
 from clawlite.core import uri as claw_uri

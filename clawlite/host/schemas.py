@@ -2,8 +2,7 @@
 
 Rules: 1. What a JSON value can be asked without a network is compiled; the rest is refused by name, with its path.
 2. Annotations are dropped, also ``x-...``; any other unknown keyword is an error, since a misspelt one would check nothing.
-3. Formats that ``schemas_words`` knows are asserted, others are annotations (2020-12 allows both; DESIGN's peers assert
-``uri``).  4. The program holds ints, floats, text, lists and, within ENUM, maps: it survives CBOR.  It nests at most 11
+3. Formats that ``schemas_words`` knows are asserted, others are annotations (2020-12 allows both).  4. The program holds ints, floats, text, lists and, within ENUM, maps: it survives CBOR.  It nests at most 11
 lists, whatever the schema: deeper nodes move to its table.  5. The same schema gives the same program.
 """
 import difflib

@@ -1,6 +1,6 @@
 """Where an agent's files lie on Linux, and the image read from one of them.
 
-State lies in ``$CLAWLITE_STATE``, by default the XDG state folder: one folder per agent, mode 0700 (DESIGN 13).
+State lies in ``$CLAWLITE_STATE``, by default the XDG state folder: one folder per agent, mode 0700.
 """
 import os
 

@@ -1,4 +1,4 @@
-"""core/frame: people and programs share one line (DESIGN 9)."""
+"""core/frame: people and programs share one line."""
 from clawlite.core.frame import RECORD, TEXT, TOO_LONG, Framer
 
 
