@@ -2,7 +2,7 @@
 
 ``agent.providers`` in the image: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS.
 """
-from clawlite.core.effect import SAY
+from clawlite.core.effect import TELL
 from clawlite.core.errors import ProviderError, QuotaExceeded
 from clawlite.core.image import REFLEX, REPLAY
 
@@ -45,7 +45,7 @@ class Chain:
                 last = e
                 only_limits = only_limits and isinstance(e, QuotaExceeded)
             if place + 1 < count and name not in _BUILTIN:
-                yield (SAY, "%s; next: %s" % (last.message, self._at(place + 1)[0]))
+                yield (TELL, "%s; next: %s" % (last.message, self._at(place + 1)[0]))
         if len(why) == 1:
             raise last
         raise (QuotaExceeded if only_limits else ProviderError)("no provider left: " + "; ".join(why), "", last.data)

@@ -4,7 +4,7 @@
 3. While an approval waits, the next line answers it: only ``y`` and ``yes`` approve, and on a terminal never a line
 that was typed before the question.  4. No line is lost silently.
 """
-from clawlite.core.effect import EXIT, PROMPT, SAY
+from clawlite.core.effect import EXIT, PROMPT, SAY, TELL
 from clawlite.core.errors import ClawError, InvalidRequest
 from clawlite.core.render import call_text, canonical
 from clawlite.core.turn import turn
@@ -152,7 +152,7 @@ class Console:
         self._turn = None
         if error:
             self.failed = True
-            self._say(told(error))
+            self.agent.effects.append((TELL, told(error)))
         elif not clean:
             self.clean = False
         self._prompt()

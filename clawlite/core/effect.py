@@ -1,6 +1,7 @@
 """Effects: what the core asks of its shell, as tuples that begin with one of these numbers.
 
     (SAY, text)                            show a line to the person on the console
+    (TELL, text)                           show a line about the turn that is no part of its answer: an error, a notice
     (WRITE, text)                          show text as it comes, without an end of line
     (PROMPT, text)                         the console waits for a line
     (SEND, message)                        a JSON-RPC message (dict or list) for the operator
@@ -26,4 +27,4 @@ that never leave the core:
     (RECEIVE, timeout_ms)                  wait for bytes of the task's connection
     (SLEEP, ms)                            wait
 """
-SAY, WRITE, PROMPT, SEND, LOG, STORE, EXIT, RUN, CANCEL, RESOLVE, SECRET, OPEN, CLOSE, APPROVE, RECEIVE, SLEEP = range(1, 17)
+SAY, TELL, WRITE, PROMPT, SEND, LOG, STORE, EXIT, RUN, CANCEL, RESOLVE, SECRET, OPEN, CLOSE, APPROVE, RECEIVE, SLEEP = range(1, 18)

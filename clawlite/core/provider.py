@@ -6,7 +6,7 @@
 1. Nothing here knows sockets: bytes go out with OPEN and come in with RECEIVE.  2. A failure says itself in one line:
 which provider, why, tried how often, what comes next.  3. No attempt follows one whose tool calls were handed on.
 """
-from clawlite.core.effect import CLOSE, OPEN, RECEIVE, SAY, SECRET, SLEEP, STORE, WRITE
+from clawlite.core.effect import CLOSE, OPEN, RECEIVE, SECRET, SLEEP, STORE, TELL, WRITE
 from clawlite.core.errors import ProviderError, QuotaExceeded
 from clawlite.core.image import WIRE
 from clawlite.core.meter import MAX_TOKENS
@@ -69,7 +69,7 @@ class Provider:
                 said = "provider %s: %s (tried %d of %d" % (self.name, e.message, attempt, self.max_attempts)
                 if wait is None:
                     raise ProviderError(said + ")", e.hint)
-            yield (SAY, "%s, again in %d.%d s)" % (said, wait // 1000, wait % 1000 // 100))
+            yield (TELL, "%s, again in %d.%d s)" % (said, wait // 1000, wait % 1000 // 100))
             yield (SLEEP, wait)
             attempt += 1
 
@@ -94,7 +94,7 @@ class Provider:
         from clawlite.core.http1 import request
         wait = meter.pause(self)
         if wait:
-            yield (SAY, "provider %s: %d requests a minute are its limit, waiting %d s" % (self.name, self.per_minute, wait // 1000 + 1))
+            yield (TELL, "provider %s: %d requests a minute are its limit, waiting %d s" % (self.name, self.per_minute, wait // 1000 + 1))
             yield (SLEEP, wait)
         parts, size = self._body(history, meter)
         headers = [("Content-Type", "application/json"), ("Accept", "text/event-stream" if self.stream else "application/json"),

@@ -56,7 +56,7 @@ def turn(image, text: str, chain, history):
 
     chain    ``chain.Chain``
     history  ``history.History``; this turn is added to it
-    Raises ``ProviderError`` when no provider can go on.  Budget: ``agent.max_rounds`` rounds, 16 calls in each.
+    Raises ``ProviderError`` when no provider can go on, or the budget is used up.  Budget: ``agent.max_rounds`` rounds, 16 calls in each.
     """
     history.begin(Message("user", text))
     messages = history.turn
@@ -74,8 +74,7 @@ def turn(image, text: str, chain, history):
                 yield (SAY, _ENDS.get(reply.stop, "The provider said nothing."))
             return clean
         clean = (yield from _answered(image, reply.calls, asked, messages)) and clean
-    yield (SAY, "Stopped after %d rounds without an end." % image.agent.max_rounds)
-    return clean
+    raise ProviderError("the turn was ended after %d rounds without an answer" % image.agent.max_rounds, "ask for less at once")
 
 
 def _answered(image, calls: list, asked: list, messages: list):

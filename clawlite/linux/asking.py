@@ -20,6 +20,7 @@ def ask(shell, text: str, approve: bool) -> int:
     if len(text) > limit:
         raise ClawError("the text has %d characters; a message has at most %d" % (len(text), limit), "ask in fewer words")
     shell.terminal = os.isatty(0)
+    shell.answer_only = True
     console, agent = shell.console, shell.agent
     if not shell.terminal:
         shell.wire.at_end = True        # stdin is not ours to read: `ask` has its text already

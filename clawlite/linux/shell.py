@@ -55,6 +55,7 @@ class Shell:
         self.session.set_clock(int(time.time()), now)
         self.operator = operator
         self.terminal = not operator and os.isatty(0)
+        self.answer_only = False        # stdout is for the answer; what is told about it goes to stderr
         self.console = None
         if not operator:
             from clawlite.core.console import Console
@@ -217,6 +218,8 @@ class Shell:
             self.log.write(effect[1])
         elif kind == E.SAY:
             self.show(effect[1])
+        elif kind == E.TELL:
+            self.tell(effect[1])
         elif kind == E.WRITE:
             self.show_piece(effect[1])
         elif kind == E.PROMPT:
@@ -270,6 +273,13 @@ class Shell:
         lead = b"\n" if self._shown or self._open_line else b""
         self._shown, self._open_line = None, False
         self.wire.write(lead + self._printable(text.encode("utf-8", "replace")) + b"\n")
+
+    def tell(self, text: str):
+        """Show what is no part of an answer: beside it, where the answer alone is wanted."""
+        if self.answer_only:
+            os.write(2, self._printable(text.encode("utf-8", "replace")) + b"\n")
+        else:
+            self.show(text)
 
     def show_piece(self, text: str):
         """Show what a provider says as it comes; the line stays open."""

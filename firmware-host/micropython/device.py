@@ -222,7 +222,7 @@ class Device:
         elif kind == E.LOG:
             if self.log:
                 self.keep(effect[1])
-        elif kind == E.SAY:
+        elif kind == E.SAY or kind == E.TELL:
             self.write((b"\n" if self._open else b"") + self.printable(effect[1].encode()) + b"\n", b"")
             self._open = False
         elif kind == E.WRITE:

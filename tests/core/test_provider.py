@@ -78,7 +78,7 @@ class World:
             return (False, ProviderError(item)) if isinstance(item, str) else (True, item)
         elif kind == E.CLOSE:
             self.open = None
-        elif kind == E.SAY:
+        elif kind == E.SAY or kind == E.TELL:
             self.said.append(effect[1])
         elif kind == E.WRITE:
             self.written += effect[1]

@@ -17,7 +17,7 @@ from clawlite.core.session import Session
 
 FOLDER = (__file__.rpartition("/")[0] or ".") + "/../golden/"
 
-NAMES = {E.SAY: "say", E.PROMPT: "prompt", E.SEND: "send", E.LOG: "log", E.RUN: "run", E.CANCEL: "cancel",
+NAMES = {E.SAY: "say", E.TELL: "tell", E.PROMPT: "prompt", E.SEND: "send", E.LOG: "log", E.RUN: "run", E.CANCEL: "cancel",
          E.RESOLVE: "resolve", E.EXIT: "exit", E.WRITE: "write", E.STORE: "store", E.SECRET: "secret",
          E.OPEN: "open", E.CLOSE: "close"}
 

@@ -112,7 +112,7 @@ def test_what_a_model_says_does_not_drive_the_terminal(world, api, streaming):
 @pytest.mark.parametrize("fault", ["broken arguments", "unknown tool"])
 def test_a_wrong_call_is_the_models_to_mend(world, api, streaming, fault):
     if (api, streaming, fault) == ("anthropic", False, "broken arguments"):
-        expected = (1, "provider first: the provider's answer: input: expected dict, found str (tried 1 of 1).\n", "")
+        expected = (1, "", "provider first: the provider's answer: input: expected dict, found str (tried 1 of 1).\n")
     else:
         expected = (0, "I am sorry.\n", "")
     with Server([FAULTS[fault], say("I am sorry.")], api=api) as server:
@@ -123,16 +123,16 @@ def test_a_wrong_call_is_the_models_to_mend(world, api, streaming, fault):
 
 def test_a_provider_that_is_not_there(world):
     world.build(provider(nobody(), retry=AT_ONCE))
-    code, said, errors = world.ask("hello")
-    lines = said.splitlines()
-    assert code == 1 and errors == "" and len(lines) == 3
+    code, said, told = world.ask("hello")
+    lines = told.splitlines()
+    assert code == 1 and said == "" and len(lines) == 3
     assert lines == ["provider first: connection refused (tried %d of 3%s" % (n, ", again in 0.0 s)" if n < 3 else ").") for n in (1, 2, 3)]
 
 
 def test_a_host_that_does_not_exist(world):
     world.build(provider(("openai", "http://nowhere.invalid/v1")))
-    code, said, _ = world.ask("hello")
-    assert code == 1 and len(said.splitlines()) == 1 and "nowhere.invalid" in said and "tried 1 of 1" in said
+    code, said, told = world.ask("hello")
+    assert (code, said) == (1, "") and len(told.splitlines()) == 1 and "nowhere.invalid" in told and "tried 1 of 1" in told
 
 
 # -- TLS
@@ -142,25 +142,26 @@ def test_a_host_that_does_not_exist(world):
 def test_a_bad_certificate_is_one_line_and_not_tried_again(world, kind, line):
     with Server([say("You must not see this.")], kind) as server:
         world.build(provider(server, retry=AT_ONCE), reflex=REFLEX)
-        code, said, errors = world.ask("hello", SSL_CERT_FILE=server.ca_file)
-        assert (code, errors) == (0, "") and server.requests == []
-        assert said == "provider first: %s (tried 1 of 3); next: reflex\nBy the rules.\n" % line
+        assert world.ask("hello", SSL_CERT_FILE=server.ca_file) == (
+            0, "By the rules.\n", "provider first: %s (tried 1 of 3); next: reflex\n" % line)
+        assert server.requests == []
 
 
 def test_an_authority_that_nobody_trusts(world):
     with Server([say("No.")], True) as server:
         world.build(provider(server))
-        code, said, _ = world.ask("hello")
-        assert code == 1 and "signed by nobody this machine knows" in said and len(said.splitlines()) == 1 and server.requests == []
+        code, said, told = world.ask("hello")
+        assert (code, said) == (1, "") and "signed by nobody this machine knows" in told and len(told.splitlines()) == 1
+        assert server.requests == []
 
 
 def test_tls_asked_of_a_plain_server_and_the_other_way_round(world):
     with Server([say("No.")] * 2) as plain, Server([say("No.")] * 2, True) as tls:
         world.build(provider(("openai", plain.endpoint.replace("http:", "https:"))))
-        assert "does not speak TLS on this port" in world.ask("hello")[1]
+        assert "does not speak TLS on this port" in world.ask("hello")[2]
         world.build(provider(("openai", tls.endpoint.replace("https:", "http:"))))
-        code, said, _ = world.ask("hello")
-        assert code == 1 and len(said.splitlines()) == 1 and said.startswith("provider first: ")
+        code, said, told = world.ask("hello")
+        assert (code, said) == (1, "") and len(told.splitlines()) == 1 and told.startswith("provider first: ")
         assert plain.requests == tls.requests == []
 
 
@@ -171,11 +172,11 @@ def test_the_next_provider_is_asked_in_order(world, auth):
     with Server([FAULTS["unauthorized"]]) as one, Server([FAULTS["failed"]] * 2, api="anthropic") as two, Server([say("Third.")]) as three:
         more = {} if auth else {"auth": {"type": "none"}}
         world.build(provider(one, "one", **more), provider(two, "two", **more, retry=dict(AT_ONCE, max_attempts=2)), provider(three, "three", **more))
-        code, said, errors = world.ask("hello")
-        assert (code, errors) == (0, "") and [len(server.requests) for server in (one, two, three)] == [1, 2, 1]
-    assert said == ("provider one: HTTP 401: Incorrect API key provided. (tried 1 of 1); next: two\n"
+        code, said, told = world.ask("hello")
+        assert (code, said) == (0, "Third.\n") and [len(server.requests) for server in (one, two, three)] == [1, 2, 1]
+    assert told == ("provider one: HTTP 401: Incorrect API key provided. (tried 1 of 1); next: two\n"
                     "provider two: HTTP 500: Internal server error. (tried 1 of 2, again in 0.0 s)\n"
-                    "provider two: HTTP 500: Internal server error. (tried 2 of 2); next: three\nThird.\n")
+                    "provider two: HTTP 500: Internal server error. (tried 2 of 2); next: three\n")
 
 
 def test_every_turn_begins_with_the_first_provider(world):
@@ -193,8 +194,8 @@ def test_what_one_provider_began_another_goes_on_with(world):
     """Ids and results of the first API's calls fit the second, and nothing runs again."""
     with Server([calls(("note", {"text": "a"}), ("note", {"text": "b"})), FAULTS["failed"]], api="anthropic") as one, Server([say("Done.")]) as two:
         world.build(provider(one, "one"), provider(two, "two"))
-        code, said, _ = world.ask("Note.")
-        assert code == 0 and said.endswith("\nDone.\n") and len(two.requests) == 1
+        code, said, told = world.ask("Note.")
+        assert (code, said) == (0, "Done.\n") and told.endswith("; next: two\n") and len(two.requests) == 1
         assert texts(two.requests[0], "openai") == [("user", "Note."), ("tool", "noted a"), ("tool", "noted b")]
     assert world.ran("note") == ["a", "b"]
 
@@ -225,8 +226,8 @@ def test_what_rules_began_a_provider_goes_on_with(world, api):
 def test_when_none_is_left_the_line_says_all(world):
     with Server([FAULTS["forbidden"]]) as one:
         world.build(provider(one, "one"), provider(nobody(), "two"))
-        code, said, _ = world.ask("hello")
-    assert code == 1 and said.splitlines()[-1] == ("no provider left: provider one: HTTP 403: Your key may not use this. (tried 1 of 1); "
+        code, said, told = world.ask("hello")
+    assert (code, said) == (1, "") and told.splitlines()[-1] == ("no provider left: provider one: HTTP 403: Your key may not use this. (tried 1 of 1); "
                                                    "provider two: connection refused (tried 1 of 1).")
 
 
@@ -234,9 +235,9 @@ def test_when_none_is_left_the_line_says_all(world):
 def test_a_pause_is_told_and_kept(world, backoff):
     with Server([FAULTS["failed"], FAULTS["overloaded"], FAULTS["busy"], say("At last.")]) as server:
         world.build(provider(server, retry={"max_attempts": 4, "backoff": backoff, "initial_delay_ms": 100}))
-        code, said, _ = world.ask("hello")
+        code, _, told = world.ask("hello")
         assert code == 0 and len(server.requests) == 4 and len({repr(request.body) for request in server.requests}) == 1
-    waits = [line.rpartition("again in ")[2] for line in said_of(said)]
+    waits = [line.rpartition("again in ")[2] for line in said_of(told)]
     assert waits == {"exponential": ["0.1 s)", "0.2 s)", "0.4 s)"], "linear": ["0.1 s)", "0.2 s)", "0.3 s)"], "constant": ["0.1 s)"] * 3}[backoff]
 
 
@@ -245,8 +246,8 @@ def test_retry_after_is_obeyed(world):
     soon, never = (error(429, "Slow down.", "rate_limit_error", [("Retry-After", value)]) for value in ("1", "86400000"))
     with Server([soon, say("Now."), never]) as server:
         world.build(provider(server, retry={"max_attempts": 3, "initial_delay_ms": 60000}), reflex=REFLEX)
-        assert world.ask("hello") == (0, "provider first: HTTP 429: Slow down. (tried 1 of 3, again in 1.0 s)\nNow.\n", "")
-        assert world.ask("hello")[1].startswith("provider first: HTTP 429: Slow down. (tried 1 of 3); next: ")
+        assert world.ask("hello") == (0, "Now.\n", "provider first: HTTP 429: Slow down. (tried 1 of 3, again in 1.0 s)\n")
+        assert world.ask("hello")[2].startswith("provider first: HTTP 429: Slow down. (tried 1 of 3); next: ")
 
 
 def test_ctrl_c_ends_a_pause(world):
@@ -271,10 +272,10 @@ def test_tokens_of_a_day_last_over_a_restart(world, api, streaming):
         assert world.ask("hello") == (0, "Dear.\n", "")
         (day, used), = world.meters().values()
         assert used == 9990 and day > 20000
-        code, said, errors = world.ask("hello")
-        assert code == 1 and errors == "" and len(server.requests) == 1
-        assert said.startswith("provider first: tokens_per_day is 10000, and this request of some ") and said.endswith("(9990 are used).\n")
-        assert len(said.splitlines()) == 1 and world.meters() == {"first": [day, 9990]}
+        code, said, told = world.ask("hello")
+        assert (code, said) == (1, "") and len(server.requests) == 1
+        assert told.startswith("provider first: tokens_per_day is 10000, and this request of some ") and told.endswith("(9990 are used).\n")
+        assert len(told.splitlines()) == 1 and world.meters() == {"first": [day, 9990]}
 
 
 def test_a_used_up_day_goes_to_the_rules(world):
@@ -302,8 +303,8 @@ def test_damaged_meters_are_told_and_kept(world):
 def test_a_request_that_is_too_large_is_not_sent(world):
     with Server([]) as server:
         world.build(provider(server, limits={"tokens_per_request": 100}))
-        code, said, _ = world.ask("hello")
-        assert code == 1 and "tokens_per_request is 100" in said and len(said.splitlines()) == 1 and server.requests == []
+        code, said, told = world.ask("hello")
+        assert (code, said) == (1, "") and "tokens_per_request is 100" in told and len(told.splitlines()) == 1 and server.requests == []
 
 
 def test_requests_of_a_minute_wait_and_ctrl_c_ends_that(world):
@@ -389,8 +390,8 @@ def test_a_key_that_others_may_read_is_refused(world):
         path.parent.mkdir(parents=True)
         path.write_text(KEY)
         path.chmod(0o644)
-        code, said, _ = world.ask("hello")
-        assert code == 1 and "others may read it" in said and server.requests == []
+        code, said, told = world.ask("hello")
+        assert (code, said) == (1, "") and "others may read it" in told and server.requests == []
 
 
 @both

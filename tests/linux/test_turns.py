@@ -104,8 +104,7 @@ def test_an_answer_that_is_none_says_so(world, api, streaming, text, stop, line)
 def test_a_turn_has_twenty_rounds(world, api, streaming):
     with Server(lambda request: calls(("note", {"text": "again"})), api=api) as server:
         world.build(provider(server, streaming=streaming))
-        _, said, errors = world.ask("Never stop.")
-        assert (said, errors) == ("Stopped after 20 rounds without an end.\n", "")
+        assert world.ask("Never stop.") == (1, "", "the turn was ended after 20 rounds without an answer. Next: ask for less at once.\n")
         assert len(server.requests) == 20 == len(world.ran("note"))
 
 
@@ -172,11 +171,11 @@ def test_a_tool_runs_once_when_the_connection_breaks_after_it(world, api, stream
     broken = {"text": "It is noted now.", "end": end}
     with Server([calls(("note", {"text": "once"})), broken, broken, say("Recovered.")], api=api) as server:
         world.build(provider(server, streaming=streaming, retry=AT_ONCE))
-        code, said, errors = world.ask("Note it.")
-        assert code == 0 and said.endswith("Recovered.\n") and errors == ""
+        code, said, told = world.ask("Note it.")
+        assert code == 0 and said.endswith("Recovered.\n")
         assert len(server.requests) == 4 and server.requests[1].body == server.requests[3].body
     assert world.ran("note") == ["once"]
-    assert [line for line in said.splitlines() if line.startswith("provider first: ")][1].find("(tried 2 of 3, again in ") > 0
+    assert [line for line in told.splitlines() if line.startswith("provider first: ")][1].find("(tried 2 of 3, again in ") > 0
 
 
 @both
@@ -207,8 +206,8 @@ def test_a_stream_without_its_last_event_is_tried_again(world, api):
     cut = {"stream": answer(api, True, "A long answer that is cut")["stream"][:4]}
     with Server([cut, say("Whole.")], api=api) as server:
         world.build(provider(server, retry=AT_ONCE))
-        code, said, _ = world.ask("Go.")
-        assert code == 0 and said.endswith("\nWhole.\n") and "broke off before its end (tried 1 of 3, again in" in said
+        code, said, told = world.ask("Go.")
+        assert code == 0 and said.endswith("\nWhole.\n") and "broke off before its end (tried 1 of 3, again in" in told
 
 
 # -- Ctrl-C and the end

@@ -40,7 +40,7 @@ class Clockwork:
         effect = self.agent.next_effect()
         while effect:
             kind = effect[0]
-            if kind == E.SAY:
+            if kind == E.SAY or kind == E.TELL:
                 self.said += effect[1] + "\n"
             elif kind == E.WRITE:
                 self.said += effect[1]
@@ -114,7 +114,7 @@ def test_silence_inside_an_answer_goes_to_the_rules_and_runs_nothing_of_it(clock
     pieces = ANSWERS[api]({"text": "I will write", "calls": [("note", '{"text":"x"}', "c1")]}, MODEL, True, True)
     it.receive(HEAD + b"".join(pieces[:-2]))
     it.move(60000)
-    assert it.said == "I will writeprovider first: it said nothing for 60 s (tried 1 of 1); next: reflex\nBy the rules.\n"
+    assert it.said == "I will write\nprovider first: it said nothing for 60 s (tried 1 of 1); next: reflex\nBy the rules.\n"
     assert it.ran == [] and not it.open and not it.agent.tasks
 
 
