@@ -10,7 +10,7 @@ effect; what needs the world goes to the shell's queue (core/effect.py), what ne
 """
 from clawlite.core import lifecycle
 from clawlite.core.effect import APPROVE, CANCEL, CLOSE, LOG, OPEN, RECEIVE, RESOLVE, RUN, SECRET, SLEEP
-from clawlite.core.errors import ApprovalDenied, ApprovalTimeout, ClawError, InvalidRequest, ProviderError, unexpected
+from clawlite.core.errors import ClawError, InvalidRequest, ProviderError, unexpected
 
 
 class Task:
@@ -18,6 +18,7 @@ class Task:
 
     ended     function(value, error, now_ms), called once at its end
     approval  what it waits for, or None
+    answer    how the last approval was answered, until its call has ended, or None
     tool      name of the tool whose handler runs, or None
     wake_ms   monotonic time at which it goes on with ``wake``, or None
     receives  bool, it waits for bytes of its connection
@@ -28,6 +29,7 @@ class Task:
         self.generator = generator
         self.ended = ended
         self.approval = None
+        self.answer = None
         self.tool = None
         self.wake_ms = None
         self.wake = None
@@ -47,7 +49,8 @@ class Agent:
         self.effects = []
         self.tasks = {}
         self.waiting = []       # tasks with an approval, in the order in which they asked
-        self.on_wait = None     # function(task): a console that shows approvals
+        self.on_wait = None     # function(task, now_ms): another approval waits first now; task is None when none does
+        self.calls = None       # the last 8 (tool.call event, how its approval was answered), where a console keeps them
         self.codecs = None      # (loads, dumps) and
         self.meter = None       # meter.Meter: set by a shell that reaches remote providers
         self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again; so too
@@ -153,6 +156,9 @@ class Agent:
                     return
                 if kind in (RESOLVE, SECRET, OPEN, CLOSE):
                     effect = (kind, task.number) + effect[1:]
+                elif kind == LOG and self.calls is not None and effect[1]["event"] == "tool.call":
+                    self.calls = self.calls[-7:] + [(effect[1], task.answer)]
+                    task.answer = None
                 self.effects.append(effect)
                 if kind == RESOLVE or kind == SECRET:
                     return
@@ -168,6 +174,7 @@ class Agent:
             self._forget(task)
             task.ended(value, error, now_ms)
             self._drained(now_ms)
+            self._ask(now_ms)
 
     # -- approvals
 
@@ -175,8 +182,11 @@ class Agent:
         approval.due_ms = now_ms + approval.timeout_s * 1000
         task.approval = approval
         self.waiting.append(task)
+        self._ask(now_ms)
+
+    def _ask(self, now_ms: int):
         if self.on_wait:
-            self.on_wait(task, now_ms)
+            self.on_wait(self.waiting[0] if self.waiting else None, now_ms)
 
     def _forget(self, task):
         if task.approval is not None:
@@ -185,28 +195,21 @@ class Agent:
 
     def answer(self, task, approved: bool, reason: str, now_ms: int):
         """Answer the approval of *task*: it runs, or ends with ``ApprovalDenied`` (-32013)."""
-        approval = task.approval
-        self._forget(task)
-        self._log_answer(approval, "approved" if approved else "denied")
-        if approved:
-            self._advance(task, None, None, now_ms)
-        else:
-            self._advance(task, None, ApprovalDenied("%s: not approved%s" % (approval.tool.name, ": " + reason if reason else ""), "",
-                                                     _about(approval)), now_ms)
+        self._answered(task, "approved" if approved else "denied", reason, now_ms)
 
-    def _expire(self, task, now_ms: int):
+    def _answered(self, task, how: str, reason: str, now_ms: int):
+        from clawlite.core import approval as ending
         approval = task.approval
         self._forget(task)
-        self._log_answer(approval, "expired")
+        task.answer = how
+        self.effects.append((LOG, ending.event(approval, how)))
         error = None
-        if not approval.allow:
-            error = ApprovalTimeout("%s: nobody approved it within %d s" % (approval.tool.name, approval.timeout_s), "",
-                                    _about(approval))
+        if how == "denied":
+            error = ending.denied(approval, reason)
+        elif how == "expired" and not approval.allow:
+            error = ending.expired(approval)
         self._advance(task, None, error, now_ms)
-
-    def _log_answer(self, approval, how: str):
-        self.effects.append((LOG, {"event": "tool.approval", "tool": approval.tool.name, "arguments": approval.arguments,
-                                   "rule_id": approval.rule[0] if approval.rule else None, "answer": how}))
+        self._ask(now_ms)
 
     # -- time and the queue
 
@@ -214,7 +217,7 @@ class Agent:
         """Do what time asks for."""
         for task in list(self.waiting):
             if task.approval is not None and now_ms >= task.approval.due_ms:
-                self._expire(task, now_ms)
+                self._answered(task, "expired", "", now_ms)
         for number in sorted(self.tasks):
             task = self.tasks.get(number)
             if task is not None and task.wake_ms is not None and now_ms >= task.wake_ms:
@@ -236,7 +239,3 @@ class Agent:
     def next_effect(self):
         """Return the oldest effect that the shell has not taken, or None."""
         return self.effects.pop(0) if self.effects else None
-
-
-def _about(approval) -> dict:
-    return {"tool": approval.tool.name, "rule_id": approval.rule[0] if approval.rule else None}

@@ -6,16 +6,12 @@ that was typed before the question.  4. No line is lost silently.
 """
 from clawlite.core.effect import EXIT, PROMPT, SAY, TELL
 from clawlite.core.errors import ClawError, InvalidRequest
-from clawlite.core.render import call_text, canonical
+from clawlite.core.render import canonical
 from clawlite.core.turn import turn
 
 MAX_WAITING = 32                # lines
 _ANSWERS = ("y", "yes", "n", "no", "")
 _BEGINNING = 0                  # a turn's number before it has one; tasks count from 1
-HELP = """Type a message to the agent, or:
-  /tools    what it can do, and what its policy says before any argument is known
-  /status   its state and limits
-  /quit     leave (so does Ctrl-D); Ctrl-C ends a turn"""
 
 
 class Console:
@@ -29,6 +25,7 @@ class Console:
         self.agent = agent
         self._ahead = ahead
         agent.on_wait = self._ask
+        agent.calls = []
         self.clean = True               # False once a tool or a policy refused something in a turn
         self.failed = False             # True once a turn ended with an error
         self.interrupted = False        # True once Ctrl-C ended a turn
@@ -36,6 +33,7 @@ class Console:
         self._lines = []
         self._history = None
         self._turn = None               # number of the task, while one is under way
+        self._put = None                # the task whose question was put last
         self._closing = False
         self._left = False
 
@@ -96,9 +94,12 @@ class Console:
         self.agent.effects.append((SAY, text))
 
     def _prompt(self):
-        if (self.once or self._closing) and not self._asking():
-            return
-        self.agent.effects.append((PROMPT, "[y/N] " if self._asking() else self.agent.image.agent.prompt))
+        asking = self._asking()
+        if asking is not self._put and asking:
+            return                      # its question comes next, with a prompt of its own
+        self._put = asking
+        if asking or not (self.once or self._closing):
+            self.agent.effects.append((PROMPT, "[y/N] " if asking else self.agent.image.agent.prompt))
 
     def _asking(self):
         return self.agent.waiting[0] if self.agent.waiting else None
@@ -160,9 +161,14 @@ class Console:
             self._work(now_ms)
 
     def _ask(self, task, now_ms: int):
-        if self._asking() is task:
-            approval = task.approval
-            self._say("%s\n  (%d s, then %s)" % (question(approval), approval.timeout_s, "allowed" if approval.allow else "denied"))
+        """Put the question of *task*, which waits first now; None: the last one is answered, perhaps not by this person."""
+        if task is self._put or task is not self._asking():
+            return
+        self._put = task
+        if task:
+            from clawlite.core.approval import question
+            self._say(question(task.approval, now_ms))
+        if task or self._turn is None:
             self._prompt()
             self._work(now_ms)
 
@@ -173,42 +179,17 @@ class Console:
         elif said in _ANSWERS:
             self.agent.answer(task, True, "", now_ms)
         else:
-            self._say("Please answer y or n; the call waits.")
+            from clawlite.core.approval import left_s
+            self._say("Please answer y or n; the call waits (%d s left)." % left_s(task.approval, now_ms))
             self._prompt()
 
     def _command(self, text: str):
-        name = text.split()[0]
-        if name == "/help":
-            self._say(HELP)
-        elif name == "/quit":
+        if text.split()[0] == "/quit":
             self._closing = True
-        elif name == "/tools":
-            self._tools()
-        elif name == "/status":
-            agent = self.agent.image.agent
-            self._say("%s, level %d, %d tools, sandbox %s, at most %d rounds a turn"
-                      % (self.agent.lifecycle.state, agent.level, len(self.agent.image.names), agent.sandbox, agent.max_rounds))
-        else:
-            self._say("No command %s. /help lists them." % canonical(name, 40))
-
-    def _tools(self):
-        from clawlite.core.outlook import outlook
-        image = self.agent.image
-        for name in image.names:
-            tool = image.tool(name)
-            self._say("%-20s %s\n  %s" % (name, outlook(image, tool), image.prose(tool.about)))
-        if not image.names:
-            self._say("This agent has no tools.")
-
-
-def question(approval) -> str:
-    """Return the lines that a person is asked with."""
-    rule = approval.rule
-    if rule:
-        why = "rule %s asks first%s" % (rule[0], ": " + rule[2] if rule[2] else "")
-    else:
-        why = "this agent is supervised and the tool has side effects"
-    return "Approve %s?\n  %s" % (call_text(approval.tool.name, approval.arguments), why)
+            return
+        from clawlite.core.commands import run
+        for said in run(text, self.agent, self._history):
+            self._say(said)
 
 
 def told(error) -> str:

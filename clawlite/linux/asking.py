@@ -26,10 +26,10 @@ def ask(shell, text: str, approve: bool) -> int:
         shell.wire.at_end = True        # stdin is not ours to read: `ask` has its text already
 
     def wait(task, at_ms):
-        if approve:
-            agent.answer(task, True, "", at_ms)
-        elif shell.terminal:
+        if task is None or shell.terminal and not approve:
             ask_person(task, at_ms)
+        elif approve:
+            agent.answer(task, True, "", at_ms)
         else:
             agent.answer(task, False, "it asks first; answer with --approve, or ask on a terminal", at_ms)
     ask_person, agent.on_wait = agent.on_wait, wait

@@ -1,0 +1,61 @@
+"""The console's commands: what a person asks now and then, in a module of its own that a board drops afterwards.
+
+Each answers with lines and changes nothing; ``/quit`` is the console's own.
+"""
+from clawlite.core.render import canonical
+
+HELP = """Type a message to the agent, or:
+  /tools    what it can do, and what its policy says before any argument is known
+  /trace    its last tool call, and why policy decided so; /trace 2 the one before, and so on
+  /memory   what it remembers of this conversation
+  /status   its state and limits
+  /quit     leave (so does Ctrl-D); Ctrl-C ends a turn"""
+
+
+def run(text: str, agent, history) -> list:
+    """Return what the command *text* says: list of str, each one or more lines.
+
+    text     begins with "/"
+    agent    ``agent.Agent``
+    history  ``history.History`` of the console, or None before its first turn
+    """
+    words = text.split()
+    name = words[0]
+    if name == "/help":
+        return [HELP]
+    if name == "/tools":
+        return _tools(agent.image)
+    if name == "/trace":
+        from clawlite.core.trace import trace
+        return [trace(agent, words[1:])]
+    if name == "/memory":
+        return _memory(agent, history)
+    if name == "/status":
+        about = agent.image.agent
+        return ["%s, level %d, %d tools, sandbox %s, at most %d rounds a turn"
+                % (agent.lifecycle.state, about.level, len(agent.image.names), about.sandbox, about.max_rounds)]
+    return ["No command %s. /help lists them." % canonical(name, 40)]
+
+
+def _tools(image) -> list:
+    from clawlite.core.outlook import outlook
+    said = []
+    for name in image.names:
+        tool = image.tool(name)
+        said.append("%-20s %s\n  %s" % (name, outlook(image, tool), image.prose(tool.about)))
+    return said or ["This agent has no tools."]
+
+
+def _memory(agent, history) -> list:
+    """Images with a memory do not exist yet (the compiler refuses them): there is the conversation, for providers that see it again."""
+    said = ["This agent declares no memory: nothing that it is told survives the session."]
+    if not agent.keep_bytes:
+        return said + ["Its providers answer each message by itself: no earlier turn is kept."]
+    turns = size = 0
+    for message in history.context(0) if history else ():
+        turns += message.role == "user"
+        size += len(message.text.encode())
+        for _, called, raw in message.calls:
+            size += len(called) + len(raw.encode())
+    return said + ["Its providers see this conversation again: %d turn%s, %d bytes of text; above %d bytes the oldest are forgotten."
+                   % (turns, "" if turns == 1 else "s", size, agent.keep_bytes)]

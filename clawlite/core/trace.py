@@ -1,0 +1,70 @@
+"""Why a tool call ended as it did: for ``/trace``, of the calls that the agent keeps while it has a console."""
+from clawlite.core.image import HAS_SIDE_EFFECTS
+from clawlite.core.policy import ACTIONS, ALLOW, AUDIT
+from clawlite.core.render import call_text, canonical
+from clawlite.core.tools import OBSERVER, SUPERVISED
+
+_WORDS = {"deny": "it is denied", "allow": "it is allowed", "audit-only": "it is allowed and audited",
+          "require-approval": "it asks first"}
+_ANSWERS = {"approved": "the person approved", "denied": "it was not approved", "expired": "nobody answered in time"}
+
+
+def trace(agent, words: list) -> str:
+    """Return the lines about one of the last calls.
+
+    words  what follows the command: nothing for the last call, or its number counted from there, "1" being the last
+    """
+    kept = agent.calls or []
+    if not kept:
+        return "No tool has been called yet."
+    number = words[0] if words else "1"
+    if len(words) > 1 or number.strip("0123456789") or len(number) > 9 or not 1 <= int(number) <= len(kept):
+        return "Expected /trace with a number from 1 (the last call) to %d, got %s." % (len(kept), canonical(" ".join(words), 40))
+    event, answer = kept[-int(number)]
+    arguments = event["arguments"]
+    called = call_text(event["tool"], arguments) if isinstance(event["tool"], str) and isinstance(arguments, dict) \
+        else "%s with %s" % (canonical(event["tool"], 60), canonical(arguments, 60))
+    lines = ["%s  %s%s, called by the %s" % (called, event["status"], " (%d)" % event["code"] if "code" in event else "", event["caller"])]
+    if "action" in event:
+        _rules(agent.image, event, lines)
+        if answer or event["action"] in (ACTIONS[ALLOW], ACTIONS[AUDIT]):
+            _approval(agent.image, event, answer, lines)
+    else:
+        lines.append(_before(agent.image, event))
+    return "\n  ".join(lines)
+
+
+def _rules(image, event: dict, lines: list):
+    """Add a line for each rule that was looked at; the last that matched decided."""
+    for number, matched in event["trace"]:
+        rule = image.rule(number)
+        where = " (paths within %s)" % rule[5] if rule[5] is not None else ""
+        if matched:
+            lines.append("* rule %s%s: matches, so %s%s" % (rule[0], where, _WORDS[event["action"]], ": " + rule[2] if rule[2] else ""))
+        else:
+            lines.append("- rule %s%s: does not match" % (rule[0], where))
+    if event["rule_id"] is None:
+        lines.append("* no rule %s: it is denied" % ("matches" if event["trace"] else "can match this tool"))
+
+
+def _approval(image, event: dict, answer, lines: list):
+    tool = image.tool(event["tool"])
+    if event["action"] in (ACTIONS[ALLOW], ACTIONS[AUDIT]):
+        if image.agent.autonomy != SUPERVISED or tool is None or not tool.flags & HAS_SIDE_EFFECTS:
+            return
+        lines.append("* autonomy: this agent is supervised and the tool has side effects, so it asks first")
+    if answer:
+        allowed = answer == "expired" and event.get("code") != -32012
+        lines.append("* approval: %s%s" % (_ANSWERS[answer], ", and the rule allows it then" if allowed else ""))
+
+
+def _before(image, event: dict) -> str:
+    """Return why a call was refused before any rule decided."""
+    tool = image.tool(event["tool"]) if isinstance(event["tool"], str) else None
+    if tool is None:
+        return "* this agent has no such tool; no rule was looked at"
+    if event["code"] == -32602:
+        return "* the call does not fit what the tool takes; no rule was looked at"
+    if image.agent.autonomy == OBSERVER:
+        return "* autonomy: this agent only observes, it runs no tools; no rule was looked at"
+    return "* where its path leads could not be found out, so no rule decided"
