@@ -9,31 +9,9 @@ effect; what needs the world goes to the shell's queue (core/effect.py), what ne
     tick(now) when deadline() has come      approvals run out, a drain ends, heartbeats
 """
 from clawlite.core import lifecycle
-from clawlite.core.effect import APPROVE, CANCEL, CLOSE, LOG, OPEN, RECEIVE, RESOLVE, RUN, SECRET, SLEEP
-from clawlite.core.errors import ClawError, InvalidRequest, ProviderError, unexpected
-
-
-class Task:
-    """One generator under way.
-
-    ended     function(value, error, now_ms), called once at its end
-    approval  what it waits for, or None
-    answer    how the last approval was answered, until its call has ended, or None
-    tool      name of the tool whose handler runs, or None
-    wake_ms   monotonic time at which it goes on with ``wake``, or None
-    receives  bool, it waits for bytes of its connection
-    """
-
-    def __init__(self, number: int, generator, ended):
-        self.number = number
-        self.generator = generator
-        self.ended = ended
-        self.approval = None
-        self.answer = None
-        self.tool = None
-        self.wake_ms = None
-        self.wake = None
-        self.receives = False
+from clawlite.core.effect import APPROVE, CANCEL, CLOSE, LOG, OPEN, RECEIVE, RESOLVE, RUN, SECRET, SLEEP, STORE
+from clawlite.core.errors import ClawError, InvalidRequest, ProviderError, ToolTimeout, unexpected
+from clawlite.core.task import Task
 
 
 class Agent:
@@ -100,13 +78,19 @@ class Agent:
 
     # -- tasks
 
-    def begin(self, generator, ended, now_ms: int) -> int:
-        """Start a task; return its number.  Raises ``InvalidRequest`` when too many are under way."""
+    def begin(self, generator, ended, now_ms: int, budget_ms=None) -> int:
+        """Start a task; return its number.
+
+        budget_ms  after so long it is ended; the time that it waits for a person does not count
+        Raises ``InvalidRequest`` when too many are under way.
+        """
         if len(self.tasks) >= self._max_tasks:
             generator.close()
             raise InvalidRequest("%d calls are under way already" % self._max_tasks, "wait for one to end")
         self._last += 1
         task = Task(self._last, generator, ended)
+        if budget_ms is not None:
+            task.due_ms = now_ms + budget_ms
         self.tasks[task.number] = task
         self._advance(task, None, None, now_ms)
         return task.number
@@ -154,13 +138,13 @@ class Agent:
                     task.wake = (True, None) if kind == SLEEP else \
                         (False, ProviderError("it said nothing for %d s" % (effect[1] // 1000)))
                     return
-                if kind in (RESOLVE, SECRET, OPEN, CLOSE):
+                if kind in (RESOLVE, SECRET, STORE, OPEN, CLOSE):
                     effect = (kind, task.number) + effect[1:]
                 elif kind == LOG and self.calls is not None and effect[1]["event"] == "tool.call":
                     self.calls = self.calls[-7:] + [(effect[1], task.answer)]
                     task.answer = None
                 self.effects.append(effect)
-                if kind == RESOLVE or kind == SECRET:
+                if kind in (RESOLVE, SECRET, STORE):
                     return
         except StopIteration as e:
             self._end(task, e.value, None, now_ms)
@@ -171,7 +155,7 @@ class Agent:
 
     def _end(self, task, value, error, now_ms: int):
         if self.tasks.pop(task.number, None) is not None:
-            self._forget(task)
+            self._forget(task, now_ms)
             task.ended(value, error, now_ms)
             self._drained(now_ms)
             self._ask(now_ms)
@@ -179,6 +163,7 @@ class Agent:
     # -- approvals
 
     def _wait(self, task, approval, now_ms: int):
+        approval.since_ms = now_ms
         approval.due_ms = now_ms + approval.timeout_s * 1000
         task.approval = approval
         self.waiting.append(task)
@@ -188,9 +173,11 @@ class Agent:
         if self.on_wait:
             self.on_wait(self.waiting[0] if self.waiting else None, now_ms)
 
-    def _forget(self, task):
+    def _forget(self, task, now_ms: int):
         if task.approval is not None:
             self.waiting.remove(task)
+            if task.due_ms is not None:
+                task.due_ms += now_ms - task.approval.since_ms
             task.approval = None
 
     def answer(self, task, approved: bool, reason: str, now_ms: int):
@@ -200,7 +187,7 @@ class Agent:
     def _answered(self, task, how: str, reason: str, now_ms: int):
         from clawlite.core import approval as ending
         approval = task.approval
-        self._forget(task)
+        self._forget(task, now_ms)
         task.answer = how
         self.effects.append((LOG, ending.event(approval, how)))
         error = None
@@ -220,7 +207,9 @@ class Agent:
                 self._answered(task, "expired", "", now_ms)
         for number in sorted(self.tasks):
             task = self.tasks.get(number)
-            if task is not None and task.wake_ms is not None and now_ms >= task.wake_ms:
+            if task is not None and task.due_ms is not None and task.approval is None and now_ms >= task.due_ms:
+                self.cancel(number, ToolTimeout("the turn was ended: it used up its time", "ask for less at once"), now_ms)
+            elif task is not None and task.wake_ms is not None and now_ms >= task.wake_ms:
                 self._advance(task, task.wake, None, now_ms)
         self._drained(now_ms)
 
@@ -231,9 +220,10 @@ class Agent:
             if first is None or task.approval.due_ms < first:
                 first = task.approval.due_ms
         for number in self.tasks:
-            wake_ms = self.tasks[number].wake_ms
-            if wake_ms is not None and (first is None or wake_ms < first):
-                first = wake_ms
+            task = self.tasks[number]
+            for at in (task.wake_ms, task.due_ms if task.approval is None else None):
+                if at is not None and (first is None or at < first):
+                    first = at
         return first
 
     def next_effect(self):

@@ -68,5 +68,5 @@ def _provider(number: int, image, codecs, keep: int) -> tuple:
         from clawlite.core.replay import Replay
         return "replay", Replay(image.section(REPLAY))
     from clawlite.core.provider import Provider
-    provider = Provider(image.provider(number - 2), image, codecs[0], codecs[1], keep)
+    provider = Provider(image.provider(number - 2), codecs[0], codecs[1], keep)
     return provider.name, provider

@@ -141,7 +141,8 @@ class Console:
             from clawlite.core.history import History
             self._history = History(self.agent.keep_bytes)
         try:
-            number = self.agent.begin(turn(self.agent.image, text, self.agent.chain(), self._history), self._ended, now_ms)
+            number = self.agent.begin(turn(self.agent.image, text, self.agent.chain(), self._history), self._ended, now_ms,
+                                      self.agent.image.agent.turn_ms)
         except Exception as e:
             self._ended(None, e, now_ms)
             return

@@ -6,13 +6,13 @@
     (PROMPT, text)                         the console waits for a line
     (SEND, message)                        a JSON-RPC message (dict or list) for the operator
     (LOG, event)                           a dict for the log: never stdout
-    (STORE, name, value)                   keep *value* (JSON) under *name* over a restart, before anything else is done
     (EXIT, code)                           leave, with an exit code
     (RUN, task, tool, arguments, due_ms)   run a tool's handler                           -> done
     (CANCEL, task)                         end the handler and the connection of a task, which nobody waits for any more
     (RESOLVE, task, path)                  resolve links of a virtual path                -> done
     (SECRET, task, name)                   what a ``secret_ref`` names                    -> done
-    (OPEN, task, scheme, host, port, parts, timeout_ms)    connect, and send *parts*: list of bytes
+    (STORE, task, entries)                 add *entries* to the meters, which last over a restart (core/meter.py)  -> done
+    (OPEN, task, scheme, host, port, parts, timeout_ms)    connect, and send *parts*: bytes, or [offset, length] in the image's WIRE
     (CLOSE, task)                          end the connection of a task
 
     -> done    answered by ``Agent.done(task, outcome, now_ms)``

@@ -14,6 +14,7 @@
     |  +- ApprovalDenied   -32013
     +- ToolTimeout         -32014  it ran, was ended, and did not finish
     +- ProviderError       -32020  it could not be asked, or gave no answer
+    |  +- Passing          -32020  and may give one if it is asked again
     |  +- QuotaExceeded    -32021  a limit forbids the request
     +- ImageError          -32060  the image (or a piece of CBOR in it) is damaged or of another format
     |  +- CBORError        -32060
@@ -102,6 +103,11 @@ class ToolTimeout(ClawError):
 
 class ProviderError(ClawError):
     code = -32020
+
+
+class Passing(ProviderError):
+    """A failure that another attempt may not meet.  ``wait_ms``: what the provider asked for, or None."""
+    wait_ms = None
 
 
 class QuotaExceeded(ProviderError):

@@ -1,49 +1,44 @@
 """A remote provider: one request and its attempts, as effects (CKP 0.2.0, 5.2).
 
-    limits -> secret -> OPEN -> RECEIVE ... -> answer          an attempt
-    a failure that may pass -> wait -> the next attempt        at most ``max_attempts``
+    limits -> credential -> exchange (core/exchange.py) -> answer     an attempt
+    a failure that may pass -> wait -> the next attempt               at most ``max_attempts``
 
-1. Nothing here knows sockets: bytes go out with OPEN and come in with RECEIVE.  2. A failure says itself in one line:
-which provider, why, tried how often, what comes next.  3. No attempt follows one whose tool calls were handed on.
+1. A failure says itself in one line: which provider, why, tried how often, what comes next.
+2. No attempt follows one whose tool calls were handed on.  3. Whatever an attempt has used is counted, also when it broke off.
 """
-from clawlite.core.effect import CLOSE, OPEN, RECEIVE, SECRET, SLEEP, STORE, TELL, WRITE
-from clawlite.core.errors import ProviderError, QuotaExceeded
-from clawlite.core.image import WIRE
+from clawlite.core.effect import SECRET, SLEEP, STORE, TELL, WRITE
+from clawlite.core.errors import Passing, ProviderError, QuotaExceeded
+from clawlite.core.exchange import exchange, head, refused, without
 from clawlite.core.meter import MAX_TOKENS
 from clawlite.core.turn import Reply
 
 OPENAI, ANTHROPIC = 2, 3
-NONE, BEARER, KEY_HEADER = range(3)
+NONE, BEARER, KEY_HEADER, OAUTH2 = range(4)
 EXPONENTIAL, LINEAR, CONSTANT = range(3)
-CONNECT_MS = 10000
-SILENCE_MS = 60000              # without a byte, before or inside an answer
-MAX_BODY = 1048576              # bytes of an answer
 MAX_WAIT_MS = 60000             # a longer Retry-After goes to the next provider
-PASSING = (408, 425, 429, 500, 502, 503, 504, 529)      # statuses that another attempt may not meet
-
-
-class Passing(ProviderError):
-    """A failure that another attempt may not meet.  ``wait_ms``: what Retry-After asked for, or None."""
-    wait_ms = None
+_KEPT_OF_BODY = 16              # an answer's body has at most so many times the bytes that are kept of its text
 
 
 class Provider:
     """One row of the image's PROVIDERS.
 
     name      str;  kind: OPENAI or ANTHROPIC
-    tls       bool, host str, port int, target str of the request line
-    auth      NONE, BEARER or KEY_HEADER; secret: the reference
+    where     (tls bool, host str, port int, target str of the request line)
+    auth      NONE, BEARER, KEY_HEADER or OAUTH2; secret: the reference; oauth2: row of core/oauth2.py, or None
+    per_*     limits, None where there is none;  window: tokens of a request and its answer
+    prices    nano-dollars for a token (in, out)
     prefix    (offset, length) in WIRE: the body up to the first message of the conversation
     keep      bytes of a streamed answer that the conversation remembers, about: more is shown and forgotten
     """
 
-    def __init__(self, row: list, image, loads, dumps, keep: int):
-        (self.name, self.kind, self.tls, self.host, self.port, self.target, self.model, self.auth, self.secret, self.stream,
+    def __init__(self, row: list, loads, dumps, keep: int):
+        (self.name, self.kind, tls, host, port, target, self.model, self.auth, self.secret, self.oauth2, self.stream,
          self.max_attempts, self.backoff, self.delay_ms, self.per_day, self.per_request, self.per_minute, self.window,
-         self.prefix) = row
-        self.image = image
+         self.prices, self.prefix) = row
+        self.where = (tls, host, port, target)
         self.keep = keep
-        self._ends_line = True
+        self._token = None              # oauth2.Token
+        self._told = False              # that another model answers
         if self.kind == OPENAI:
             from clawlite.core.openai import Codec
         else:
@@ -91,68 +86,87 @@ class Provider:
         return wait + meter.jitter(wait // 4)
 
     def _attempt(self, history, meter):
-        from clawlite.core.http1 import request
         wait = meter.pause(self)
         if wait:
             yield (TELL, "provider %s: %d requests a minute are its limit, waiting %d s" % (self.name, self.per_minute, wait // 1000 + 1))
             yield (SLEEP, wait)
-        parts, size = self._body(history, meter)
+        body = self._fitting(history)
+        asked = (self.prefix[1] + len(body)) // 4
+        allowed = meter.allowed(self, asked)
+        last = self._token
+        key = yield from self._credential(meter)
+        meter.sent(self)
+        incoming = _Incoming(self)
+        try:
+            status, headers, body = yield from exchange(self.where, self._parts(key, body, allowed), self.keep * _KEPT_OF_BODY, incoming.begin)
+            if status == 401 and last is not None and self._token is last:
+                self._token = None          # withdrawn before its time: once more, with a new one
+                return (yield from self._attempt(history, meter))
+            if status != 200:
+                raise refused(status, headers, self.codec.error(status, without(key, body)), meter.now_s())
+            answer = incoming.answer or self.codec.whole(without(key, body))
+        except Exception as e:
+            if incoming.shown and not incoming.ends_line:
+                yield (WRITE, "\n")
+            if incoming.is_answer:
+                yield from self._spend(meter, None, None, asked, incoming.shown)
+            if isinstance(e, ProviderError):
+                e.message = without(key, e.message)
+            raise
+        answer.shown = incoming.shown > 0
+        if answer.shown:
+            answer.text = str(bytes(incoming.said), "utf-8") + answer.text
+            if not incoming.ends_line:
+                yield (WRITE, "\n")
+        yield from self._spend(meter, answer.input_tokens, answer.output_tokens, asked, incoming.shown or len(answer.text.encode()))
+        if not self._told and answer.model and not (answer.model.startswith(self.model) or self.model.startswith(answer.model)):
+            self._told = True
+            yield (TELL, "provider %s: asked for the model %s, %s answers" % (self.name, self.model, answer.model[:80]))
+        return answer
+
+    def _spend(self, meter, read, written, asked: int, size: int):
+        """Count what an answer has used: *read* and *written* tokens, where the provider tells, else a quarter of the bytes."""
+        entries = meter.spend(self, asked if read is None else read, size // 4 if written is None else written)
+        if entries:
+            yield (STORE, entries)
+
+    def _credential(self, meter):
+        """Return the key or the token of a request, "" when none is wanted; a generator of effects."""
+        if self.auth == NONE or self.auth == OAUTH2 and self._token is not None and self._token.lasts(meter.now_ms()):
+            return self._token.value if self.auth else ""
+        done, key = yield (SECRET, self.secret)
+        if not done:
+            raise ProviderError(key.message, key.hint)
+        if self.auth == OAUTH2:
+            from clawlite.core.oauth2 import token
+            self._token = yield from token(self.oauth2, key, self.codec, meter)
+            key = self._token.value
+        return key
+
+    def _parts(self, key: str, body: bytes, allowed: int) -> list:
+        """Return the parts of a request (effect OPEN): what never changes is told by its place in the image."""
         headers = [("Content-Type", "application/json"), ("Accept", "text/event-stream" if self.stream else "application/json"),
                    ("Accept-Encoding", "identity"), ("User-Agent", "clawlite")]
         if self.kind == ANTHROPIC:
             headers.append(("anthropic-version", "2023-06-01"))
-        key = ""
-        if self.auth != NONE:
-            done, key = yield (SECRET, self.secret)
-            if not done:
-                raise ProviderError(key.message, key.hint)
-            headers.append(("Authorization", "Bearer " + key) if self.auth == BEARER else
-                           ("x-api-key" if self.kind == ANTHROPIC else "api-key", key))
-        host = "[%s]" % self.host if ":" in self.host else self.host
-        if self.port != (443 if self.tls else 80):
-            host = "%s:%d" % (host, self.port)
-        try:
-            head = request("POST", self.target, host, headers, size)
-        except ValueError:
-            raise ProviderError("its key has characters that no header can carry")
-        meter.sent(self)
-        yield (OPEN, "https" if self.tls else "http", self.host, self.port, [head] + parts, CONNECT_MS)
-        head = parts = headers = None   # sent: while an answer comes, a board needs their room
-        try:
-            answer = yield from self._answer(key)
-        except Exception as e:              # also MemoryError: no connection outlives its attempt
-            yield (CLOSE,)
-            if isinstance(e, ProviderError):
-                e.message = _without(key, e.message)
-            raise
-        yield (CLOSE,)
-        if answer.shown and not self._ends_line:
-            yield (WRITE, "\n")
-        spent = meter.spend(self, answer, size // 4)
-        if spent is not None:
-            yield (STORE, "meters", spent)
-        return answer
-
-    def _body(self, history, meter) -> tuple:
-        """Return (parts of the body, its bytes): the image's prefix, the messages that fit the window, the end."""
-        prefix = self.image.part(WIRE, self.prefix[0], self.prefix[1])
-        body = self._fitting(history, len(prefix))
+        if self.auth == KEY_HEADER:
+            headers.append(("x-api-key" if self.kind == ANTHROPIC else "api-key", key))
+        elif self.auth != NONE:
+            headers.append(("Authorization", "Bearer " + key))
         first = b"," if self.kind == OPENAI else b""        # behind the system message, which Anthropic keeps apart
-        allowed = meter.allowed(self, (len(prefix) + len(body)) // 4)
         end = b'],"max_tokens":%d}' % allowed
-        return [prefix, first, body, end], len(prefix) + len(first) + len(body) + len(end)
+        return [head(self.where, headers, self.prefix[1] + len(first) + len(body) + len(end)), self.prefix, first, body, end]
 
-    def _fitting(self, history, begun: int) -> bytes:
+    def _fitting(self, history) -> bytes:
         """Return the conversation's messages, and leave out as many of the oldest turns as the limits of a request demand.
 
-        begun  bytes of the request before them
         Of the limit a quarter, but not more than an answer may have, stays free for the answer.
         """
-        limits = [limit for limit in (self.window, self.per_request) if limit]
+        limits = [limit for limit in (self.window, self.per_request) if limit is not None]
         room = 0
         if limits:
             limit = min(limits)
-            room = max(1, (limit - min(limit // 4, MAX_TOKENS)) * 4 - begun)
+            room = max(1, (limit - min(limit // 4, MAX_TOKENS)) * 4 - self.prefix[1])
         fewer = 0
         while True:
             messages = history.context(room, fewer)
@@ -161,90 +175,50 @@ class Provider:
                 return body
             fewer += 1
 
-    def _answer(self, key: str):
-        """Receive one answer; a generator that returns a ``wire.Answer`` whose text is whole."""
-        from clawlite.core.http1 import Response
-        response, stream, said, body = Response(), None, bytearray(), bytearray()
-        status, headers = 0, {}
-        while True:
-            done, data = yield (RECEIVE, SILENCE_MS)
-            if not done:
-                raise (ProviderError if data.message.startswith("certificate") else Passing)(data.message)
-            if data:
-                response.feed(data)
-            else:
-                response.at_end()
-            event = self._event(response, data)
-            while event:
-                if event[0] == "head":
-                    status, headers = event[1], event[2]
-                    if status == 200 and "event-stream" in headers.get("content-type", ""):
-                        stream = self.codec.stream()
-                elif event[0] == "end":
-                    if status != 200:
-                        raise self._refused(status, headers, _without(key, bytes(body)))
-                    return self._whole(_ended(stream) if stream else self.codec.whole(_without(key, bytes(body))), said)
-                elif stream:
-                    stream.feed(event[1])
-                    answer = yield from self._pieces(stream, said)
-                    if answer:
-                        return answer
-                elif len(body) + len(event[1]) <= MAX_BODY:
-                    body.extend(event[1])
-                else:
-                    raise ProviderError("the answer is longer than %d bytes" % MAX_BODY)
-                event = self._event(response, data)
-            if not data:
-                raise Passing("the connection was closed before the answer was whole")
 
-    def _event(self, response, data):
-        try:
-            return response.next_event()
-        except ProviderError as e:
-            if data:
-                raise
-            raise Passing(e.message)        # cut off: another attempt may not be
+class _Incoming:
+    """An answer that comes: a stream is shown piece by piece, and part of it kept for the conversation.
 
-    def _pieces(self, stream, said: bytearray):
-        """Show what a stream has; return the answer when it is whole, else None."""
-        event = stream.next_event()
+    is_answer  bool, an answer has begun, and costs
+    answer     ``wire.Answer``, once a stream is whole
+    shown      bytes of its text that were shown; ends_line: with an end of line behind them
+    """
+
+    def __init__(self, provider):
+        self._provider = provider
+        self._stream = None
+        self.is_answer = False
+        self.answer = None
+        self.said = bytearray()         # one buffer: a thousand small strings cost ten times their text
+        self.shown = 0
+        self.ends_line = False
+
+    def begin(self, status: int, headers: dict):
+        self.is_answer = status == 200
+        if status == 200 and "event-stream" in headers.get("content-type", ""):
+            self._stream = self._provider.codec.stream()
+            return self
+        return None
+
+    def take(self, data: bytes):
+        self._stream.feed(data)
+        event = self._stream.next_event()
         while event:
             if event[0] == "end":
-                return self._whole(event[1], said)
-            if len(said) < self.keep:
-                said.extend(event[1].encode())      # one buffer: a thousand small strings cost ten times their text
-            self._ends_line = event[1].endswith("\n")
+                self.answer = event[1]
+                return True
+            text = event[1].encode()
+            if len(self.said) < self._provider.keep:
+                self.said.extend(text)
+            self.shown += len(text)
+            self.ends_line = event[1].endswith("\n")
             yield (WRITE, event[1])
-            event = stream.next_event()
+            event = self._stream.next_event()
+        return False
 
-    def _whole(self, answer, said: bytearray):
-        """Put an answer's text together, for the conversation; what a stream has shown is not shown again."""
-        answer.shown = len(said) > 0
-        if said:
-            answer.text = str(bytes(said), "utf-8") + answer.text
-        return answer
-
-    def _refused(self, status: int, headers: dict, body: bytes):
-        message = self.codec.error(status, body)
-        if status not in PASSING:
-            return ProviderError(message)
-        e = Passing(message)
-        after = headers.get("retry-after", "")
-        if after.isdigit():
-            e.wait_ms = int(after) * 1000 if len(after) < 6 else MAX_WAIT_MS + 1
-        return e
-
-
-def _ended(stream):
-    """Return the answer of a stream whose connection ended before the API's own last event, when it is whole."""
-    try:
-        return stream.at_end()
-    except ProviderError as e:
-        raise (Passing if stream.answer.stop is None else ProviderError)(e.message)
-
-
-def _without(key: str, said):
-    """Return *said* (str or bytes) without the key: some servers repeat what they refuse."""
-    if not key:
-        return said
-    return said.replace(key, "[redacted]") if isinstance(said, str) else said.replace(key.encode(), b"[redacted]")
+    def at_end(self):
+        """The connection ended before the API's own last event: the answer may be whole all the same."""
+        try:
+            self.answer = self._stream.at_end()
+        except ProviderError as e:
+            raise (Passing if self._stream.answer.stop is None else ProviderError)(e.message)

@@ -54,8 +54,7 @@ class Approval:
         self.rule = rule
         self.timeout_s = rule[3] or APPROVAL_S if rule else APPROVAL_S
         self.allow = bool(rule and rule[4])
-        self.request_id = None
-        self.due_ms = 0
+        self.since_ms = self.due_ms = 0
 
 
 def call(image, name: str, arguments, caller: str, override=None):

@@ -90,6 +90,8 @@ def _answered(image, calls: list, asked: list, messages: list):
                     raise InvalidParams("%s: the arguments are not a JSON object: %s" % (canonical(name, 40), canonical(raw, 80)))
                 result = yield from call(image, name, arguments, "provider")
                 said = result.text
+                if result.original_bytes:
+                    said += "\n[truncated: true, original_bytes: %d]" % result.original_bytes
             except ClawError as e:
                 result = e
                 said = e.message

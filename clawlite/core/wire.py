@@ -5,7 +5,7 @@
 3. Fields that nobody asked for are ignored, a provider's hidden reasoning among them: it is not kept and not shown.
 4. Bounds: 262,144 bytes of text in an answer, 16 calls, 65,536 bytes of arguments in each.
 """
-from clawlite.core.errors import ParseError, ProviderError
+from clawlite.core.errors import ParseError, Passing, ProviderError
 from clawlite.core.sse import Events
 from clawlite.core.text import decode_utf8
 
@@ -13,6 +13,7 @@ MAX_TEXT = 262144
 MAX_CALLS = 16
 MAX_ARGUMENTS = 65536
 MAX_ERROR = 200                 # characters of an error that a person reads
+_PASSING = ("overloaded_error", "rate_limit_error", "api_error", "timeout_error", "server_error", "rate_limit_exceeded", 429, 500, 502, 503, 529)
 
 
 class Answer:
@@ -68,8 +69,10 @@ class Codec:
                                                           if start == b"<" else "broken JSON: " + e.message))
         if not isinstance(obj, dict):
             raise ProviderError("the provider sent %s, expected a JSON object" % type(obj).__name__)
-        if obj.get("error"):
-            raise ProviderError("the provider reported: " + (_line(_said(obj)) or "an error without words"))
+        error = obj.get("error")
+        if error:
+            kind = error.get("type") or error.get("code") if isinstance(error, dict) else None
+            raise (Passing if kind in _PASSING else ProviderError)("the provider reported: " + (_line(_said(obj)) or "an error without words"))
         return obj
 
     def arguments(self, raw: str):
@@ -219,12 +222,15 @@ def tokens(usage: dict, name: str):
 
 
 def _said(obj) -> str:
-    """Return the words in an error object: ``{"error": {"message": ...}}`` and what servers make of it; "" without any."""
+    """Return the words in an error object: ``{"error": {"message": ...}}`` and what servers make of it; "" without any.
+
+    ``error_description`` is what servers of tokens say (RFC 6749, 5.2).
+    """
     for _ in range(4):
         if isinstance(obj, list):
             obj = obj[0] if obj else None
         elif isinstance(obj, dict):
-            obj = obj.get("error") or obj.get("message") or obj.get("detail") or obj.get("msg")
+            obj = obj.get("error_description") or obj.get("error") or obj.get("message") or obj.get("detail") or obj.get("msg")
     return obj if isinstance(obj, str) else ""
 
 

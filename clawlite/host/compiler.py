@@ -10,7 +10,7 @@ import hashlib
 from clawlite import __version__
 from clawlite.core import image as layout
 from clawlite.core.pins import KINDS as PIN_KINDS
-from clawlite.host import folding, remotes, unbuilt
+from clawlite.host import chain, folding, unbuilt
 from clawlite.host.automata import PatternError, compile_pattern
 from clawlite.host.imagefile import encode, table, write
 from clawlite.host.reflexes import compile_reflex
@@ -19,6 +19,7 @@ from clawlite.host.schemas import SchemaError, compile_schema
 
 MAX_OUTPUT = 65536              # bytes of a tool's result (clawft: results are truncated to 64 KB)
 MAX_ROUNDS = 20                 # rounds of a turn (clawft: max_tool_iterations)
+TURN_MS = 600000                # of a turn, what waits for a person not counted: a model on a small board takes minutes
 MAX_MESSAGE = 4096              # characters of a console line, unless the channel says
 AUTONOMY = ("observer", "supervised", "autonomous")
 PATH_NAMES = ("path", "file", "directory", "dir", "folder")     # arguments that path_within looks at, and *_path
@@ -77,6 +78,7 @@ class Prose:
 def build(manifest, key: bytes = None) -> Built:
     """Compile *manifest* (``manifest.load``); *key* signs the image.  Raises ``ManifestErrors`` with every problem."""
     unbuilt.refuse(manifest)
+    chain.check(manifest)
     manifest.check_handlers()
     rules = folding.flatten(manifest.policies)
     pool, prose = Pool(), Prose()
@@ -97,7 +99,7 @@ def build(manifest, key: bytes = None) -> Built:
     }
     manifest.raise_problems()
     sections[layout.PROSE] = prose.data
-    sections[layout.PROVIDERS], sections[layout.WIRE] = _remotes(manifest, entries)
+    sections[layout.PROVIDERS], sections[layout.WIRE] = chain.tables(manifest, entries)
     data = write(sections, f"clawlite {__version__}", requires(manifest), _digest(manifest.sources), _companions(manifest), key)
     dead, shadowed = folding.unreached(rules, manifest.tools, reached)
     return Built(data, _sizes(data), dead, shadowed, _warnings(manifest, entries), _heap(index))
@@ -105,8 +107,7 @@ def build(manifest, key: bytes = None) -> Built:
 
 def requires(manifest) -> list[str]:
     """Return the abilities that a device must have to run *manifest*, sorted."""
-    needed = {provider.spec.endpoint.partition(":")[2] if _is_builtin(provider) else provider.spec.endpoint.partition(":")[0]
-              for provider in _chain(manifest)}
+    needed = {provider.spec.endpoint.partition(":")[2 if chain.is_builtin(provider) else 0] for provider in chain.providers(manifest)}
     if manifest.tools:
         needed.add("tools")
     if any(tool.function for tool in manifest.tools):
@@ -118,50 +119,17 @@ def requires(manifest) -> list[str]:
     return sorted(needed)
 
 
-def _chain(manifest) -> list:
-    """Return the providers in the order in which they are asked: the first, then its fallbacks (CKP 5.2)."""
-    first = manifest.providers[0]
-    return [first] + [manifest.resolve("Provider", fallback.provider_ref) for fallback in first.spec.fallback or ()]
-
-
-def _is_builtin(provider) -> bool:
-    return provider.spec.endpoint in unbuilt.BUILTIN_ENDPOINTS
-
-
-def _numbers(manifest) -> list[int]:
-    """Return the chain as the agent record has it: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS."""
-    remote = [provider for provider in _chain(manifest) if not _is_builtin(provider)]
-    return [unbuilt.BUILTIN_ENDPOINTS.index(provider.spec.endpoint) if _is_builtin(provider) else 2 + remote.index(provider)
-            for provider in _chain(manifest)]
-
-
-def _remotes(manifest, entries: list) -> tuple:
-    """Return (the table PROVIDERS, WIRE), or (None, None) when every provider is built in."""
-    offered = [tool for tool, entry in zip(manifest.tools, entries) if entry is not None and not _denies(manifest, entry)]
-    rows, wire = [], b""
-    for provider in _chain(manifest):
-        if not _is_builtin(provider):
-            begin = remotes.wire(provider, manifest.identity.spec.personality, offered)
-            rows.append(encode(remotes.row(provider, begin, len(wire))))
-            wire += begin
-    return (table(rows), wire) if rows else (None, None)
-
-
-def _denies(manifest, entry) -> bool:
-    rules = [rule for policy in manifest.policies for rule in policy.spec.rules]
-    return isinstance(entry, int) and rules[entry].action == "deny"
-
-
 def _agent(manifest, prose) -> list:
     identity = manifest.identity
     processing = [channel.spec.processing for channel in manifest.channels if channel.spec.processing]
+    budget = manifest.settings.budget
     declared = manifest.channels and manifest.tools and manifest.sandbox and manifest.policies
     return [manifest.name, manifest.version or "", identity.name, AUTONOMY.index(identity.spec.autonomy or "supervised"),
             2 if declared else 1, manifest.heartbeat_interval_ms,
-            _numbers(manifest), MAX_ROUNDS,
+            chain.numbers(manifest), budget.max_rounds or MAX_ROUNDS,
             min([p.max_message_length for p in processing if p.max_message_length] or [MAX_MESSAGE]),
             manifest.sandbox.name if manifest.sandbox else "", prose.add(identity.spec.personality),
-            manifest.settings.console.prompt]
+            manifest.settings.console.prompt, budget.total_timeout_ms or TURN_MS, *chain.limits(manifest)]
 
 
 def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object, list]:
@@ -178,10 +146,23 @@ def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object, list]:
         name = manifest.resolve("Policy", spec.policy_ref).name
         bound = [entry for policy, entry in alone if policy == name]
     limits = manifest.sandbox.spec.resource_limits if manifest.sandbox else None
-    record = [tool.name, _flags(tool), (tool.labels or {}).get("category"), program, output, spec.timeout_ms or 0,
-              min(limits and limits.max_output_bytes or MAX_OUTPUT, MAX_OUTPUT), _handler(tool), paths, alone, bound,
+    budget = manifest.settings.budget
+    record = [tool.name, _flags(tool), (tool.labels or {}).get("category"), program, output, _timeout_ms(manifest, tool),
+              min(limits and limits.max_output_bytes or MAX_OUTPUT, budget.max_tool_result_bytes or MAX_OUTPUT, MAX_OUTPUT),
+              _handler(tool), paths, alone, bound,
               prose.add(spec.description or "")]
     return encode(record), entry, bound or []
+
+
+def _timeout_ms(manifest, tool) -> int:
+    """Return when *tool* is ended: as it says, and not later than the budget; 0 for never."""
+    most = manifest.settings.budget.timeout_per_tool_ms
+    own = tool.spec.timeout_ms or 0
+    if most and tool.function and not tool.function.is_generator:
+        manifest.problems.add(manifest.settings.place, ("budget", "timeout_per_tool_ms"),
+                              f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time",
+                              hint="let it yield between its steps (yield MILLISECONDS), or remove this", key=True)
+    return min(own or most, most) if most and tool.function else own
 
 
 def _schema(manifest, tool, field: str, schema: dict, pool):
@@ -271,8 +252,9 @@ def _warnings(manifest, entries) -> list[str]:
     warnings = []
     if manifest.tools and not manifest.policies:
         warnings.append("no Policy is declared: every tool is denied")
-    warnings += [f"the hints of {provider.name} choose nothing: providers are asked in the declared order"
-                 for provider in manifest.providers if provider.spec.hints]
+    if not manifest.settings.prefer:
+        warnings += [f'the hints of {provider.name} choose nothing without prefer = "cost", "speed" or "intelligence" in clawlite.toml'
+                     for provider in manifest.providers if provider.spec.hints]
     for tool, entry in zip(manifest.tools, entries):
         if entry is None and manifest.policies:
             warnings.append(f"no rule can allow {tool.name}: it is always denied")

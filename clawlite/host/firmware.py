@@ -12,9 +12,9 @@ from clawlite.host.link import Linker
 # image: tools.py is compiled before ``core`` is there, while the heap is empty.
 UNITS = {
     "base": ["errors", "text", "cbor", "image", "memory"],
-    "core": ["effect", "policy", "schema", "lifecycle", "tools", "agent", "rpc", "session", "handlers", "frame", "jsontext", "device"],
+    "core": ["effect", "policy", "schema", "lifecycle", "tools", "task", "agent", "rpc", "session", "handlers", "frame", "jsontext", "device"],
     "talk": ["printable", "render", "turn", "chain", "history", "console"],
-    "remote": ["meter", "http1", "sse", "wire", "provider", "net"],
+    "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],
 }
 CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them
 NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "seal")

@@ -3,36 +3,55 @@
 What a device would only forward (model, tools with their schemas, the system prompt) is written as JSON here, once; the
 device adds the conversation (core/provider.py).  Tools that policy always denies are not offered to a model.
 """
+import decimal
 import json
 import urllib.parse
 
-from clawlite.core.provider import ANTHROPIC, BEARER, CONSTANT, EXPONENTIAL, KEY_HEADER, LINEAR, NONE, OPENAI
+from clawlite.core.oauth2 import encoded
+from clawlite.core.provider import ANTHROPIC, BEARER, CONSTANT, EXPONENTIAL, KEY_HEADER, LINEAR, NONE, OAUTH2, OPENAI
 
 KINDS = {"openai-compatible": OPENAI, "anthropic-native": ANTHROPIC}
-AUTH = {"none": NONE, "bearer": BEARER, "api-key-header": KEY_HEADER}
+AUTH = {"none": NONE, "bearer": BEARER, "api-key-header": KEY_HEADER, "oauth2": OAUTH2}
 BACKOFF = {"exponential": EXPONENTIAL, "linear": LINEAR, "constant": CONSTANT}
 PATHS = {OPENAI: "/chat/completions", ANTHROPIC: "/messages"}
 MAX_ATTEMPTS, DELAY_MS = 3, 1000        # without a retry block
 
 
-def row(provider, wire: bytes, offset: int) -> list:
+def row(provider, settings, wire: bytes, offset: int) -> list:
     """Return the record of *provider* (a Provider primitive, its endpoint checked), as ``core.provider.Provider`` reads it.
 
-    wire    what every request to it begins with; offset: where that lies in the section WIRE
+    settings  of clawlite.toml: prices, and the server of tokens
+    wire      what every request to it begins with; offset: where that lies in the section WIRE
     """
     spec = provider.spec
     kind = KINDS[spec.protocol]
-    url = urllib.parse.urlsplit(spec.endpoint)
-    tls = url.scheme == "https"
     limits, retry = spec.limits, spec.retry
-    return [provider.name, kind, tls, url.hostname, url.port or (443 if tls else 80), url.path.rstrip("/") + PATHS[kind], spec.model,
-            AUTH[spec.auth.type], spec.auth.secret_ref or "", spec.streaming is not False,
+    price = settings.prices.get(spec.model)
+    return [provider.name, kind, *_where(spec.endpoint, PATHS[kind]), spec.model,
+            AUTH[spec.auth.type], spec.auth.secret_ref or "",
+            _oauth2(settings.oauth2[provider.name]) if spec.auth.type == "oauth2" else None, spec.streaming is not False,
             retry.max_attempts if retry and retry.max_attempts else MAX_ATTEMPTS,
             BACKOFF[retry.backoff or "exponential"] if retry else EXPONENTIAL,
             retry.initial_delay_ms if retry and retry.initial_delay_ms is not None else DELAY_MS,
-            *[getattr(limits, name) or 0 if limits else 0
+            *[getattr(limits, name) if limits else None
               for name in ("tokens_per_day", "tokens_per_request", "requests_per_minute", "max_context_window")],
-            [offset, len(wire)]]
+            [-(-nano(price.input) // 1000000), -(-nano(price.output) // 1000000)] if price else [0, 0], [offset, len(wire)]]
+
+
+def _where(endpoint: str, path: str) -> list:
+    url = urllib.parse.urlsplit(endpoint)
+    tls = url.scheme == "https"
+    return [tls, url.hostname, url.port or (443 if tls else 80), (url.path.rstrip("/") + path) or "/"]
+
+
+def _oauth2(server) -> list:
+    """Return the record that ``core/oauth2.py`` reads, of a ``settings.OAuth2``."""
+    return [*_where(server.endpoint, ""), encoded(server.client_id), encoded(server.scope or "")]
+
+
+def nano(dollars: float) -> int:
+    """Return *dollars* in nano-dollars."""
+    return round(decimal.Decimal(repr(dollars)) * 1000000000)
 
 
 def wire(provider, system: str, tools: list) -> bytes:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from clawlite.host.document import LinePlace, Place, decode
-from clawlite.host.models.common import Name, Strict, Text
+from clawlite.host.models.common import URI, Money, Name, Strict, Text
 from clawlite.host.models.walk import convert
 from clawlite.host.problems import ManifestErrors, Problems, did_you_mean, one_of, quoted, shown
 from clawlite.host.sources import Refused, Sources, is_glob
@@ -19,7 +19,7 @@ from clawlite.host.tomllines import TOMLDocument
 
 FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file
-NOT_BUILT = ("gateway", "cron", "mqtt", "webhook", "telegram", "mcp", "search", "prices", "logs", "relaxed", "registries", "tenant_id",
+NOT_BUILT = ("gateway", "cron", "mqtt", "webhook", "telegram", "mcp", "search", "logs", "relaxed", "registries", "tenant_id",
              "time_zone")
 _SECRET = re.compile(r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])")
 
@@ -43,11 +43,36 @@ class Console(Strict):
     prompt: str = "> "
 
 
+class Price(Strict):
+    """What a model costs, in US dollars for a million tokens."""
+    input: Money
+    output: Money
+
+
+class OAuth2(Strict):
+    """Where the tokens of a provider with auth.type "oauth2" come from; the client's secret is what its secret_ref names."""
+    endpoint: URI
+    client_id: Text
+    scope: Text | None = None
+
+
+class Budget(Strict):
+    """The budgets of one turn: they lower what an agent has without them."""
+    max_rounds: Annotated[int, Meta(ge=1, le=20)] | None = None
+    total_timeout_ms: Annotated[int, Meta(ge=1000, le=86400000)] | None = None
+    timeout_per_tool_ms: Annotated[int, Meta(ge=1, le=86400000)] | None = None
+    max_tool_result_bytes: Annotated[int, Meta(ge=64, le=65536)] | None = None
+
+
 class File(Strict):
     reflex: Text | None = None
     replay: Text | None = None
     console: Console | None = None
     pins: list[Pin] | None = None
+    prices: dict[str, Price] | None = None
+    oauth2: dict[str, OAuth2] | None = None
+    budget: Budget | None = None
+    prefer: Literal["cost", "speed", "intelligence"] | None = None
 
 
 @dataclasses.dataclass
@@ -58,6 +83,10 @@ class Settings:
     reflex_text, replay_text  their contents, or None; reflex_file, replay_file: as the user would open them, or None
     console                   Console
     pins                      [Pin], in file order, names unique
+    prices                    {model: Price}
+    oauth2                    {name of a provider: OAuth2}
+    budget                    Budget
+    prefer                    "cost", "speed", "intelligence", or None
     place                     where problems of later stages are reported: ``where("pins", 0, "kind")`` gives (file, line)
     """
     reflex: str = None
@@ -68,6 +97,10 @@ class Settings:
     replay_file: str = None
     console: Struct = dataclasses.field(default_factory=Console)
     pins: list = dataclasses.field(default_factory=list)
+    prices: dict = dataclasses.field(default_factory=dict)
+    oauth2: dict = dataclasses.field(default_factory=dict)
+    budget: Struct = dataclasses.field(default_factory=Budget)
+    prefer: str = None
     place: Place = dataclasses.field(default=LinePlace(FILE), repr=False)
 
     def where(self, *path) -> tuple:
@@ -100,6 +133,10 @@ def load(sources: Sources, problems: Problems) -> Settings:
     if file is not None:
         settings.console = file.console or Console()
         settings.pins = file.pins or []
+        settings.prices = file.prices or {}
+        settings.oauth2 = file.oauth2 or {}
+        settings.budget = file.budget or Budget()
+        settings.prefer = file.prefer
     _check_pins(known.get("pins"), place, problems)
     return settings
 

@@ -4,11 +4,11 @@
 the thing is built.
 """
 from clawlite.host import remotes
+from clawlite.host.chain import BUILTIN_ENDPOINTS
 
 LATER = "not supported by this version of clawlite"
 
 UNBUILT_KINDS = ("Skill", "Memory", "Swarm", "Telemetry", "WorldModel")
-BUILTIN_ENDPOINTS = ("builtin:reflex", "builtin:replay")
 
 
 def refuse(manifest) -> None:
@@ -46,8 +46,9 @@ def _provider(manifest, provider) -> None:
             manifest.problem(provider, ("endpoint",), wrong)
     if builtin and spec.auth.type != "none":
         manifest.problem(provider, ("auth", "type"), "a built-in provider needs no key", '"none"', f'"{spec.auth.type}"')
-    if spec.auth.type == "oauth2":
-        manifest.problem(provider, ("auth", "type"), "oauth2 is " + LATER, '"bearer", "api-key-header" or "none"')
+    if spec.auth.type == "oauth2" and provider.name not in manifest.settings.oauth2:
+        manifest.problem(provider, ("auth", "type"), "nothing says where its tokens come from",
+                         hint=f"add [oauth2.{provider.name}] with endpoint and client_id to clawlite.toml")
     if spec.transport != "http":
         manifest.problem(provider, ("transport",), f'transport "{spec.transport}" is {LATER}', '"http"')
     for index, modality in enumerate(spec.capabilities or ()):
@@ -81,7 +82,9 @@ def _tool(manifest, tool) -> None:
 
 
 def _policy(manifest, policy) -> None:
-    for field in ("prompt_injection", "secret_scanning", "input_validation", "rate_limits", "audit"):
+    if policy.spec.rate_limits and policy.spec.rate_limits.tool_calls_per_minute is not None:
+        manifest.problem(policy, ("rate_limits", "tool_calls_per_minute"), "limits of tool calls are " + LATER, hint="remove it", key=True)
+    for field in ("prompt_injection", "secret_scanning", "input_validation", "audit"):
         block = getattr(policy.spec, field)
         if block is not None and not _is_off(block):
             manifest.problem(policy, (field,), f"{field} is {LATER}", hint="remove it", key=True)

@@ -2,17 +2,16 @@
 
 Loaded for images that require ``http`` or ``https`` alone.
 """
-import os
 import time
 
 from clawlite.core import effect as E
 from clawlite.core.errors import ClawError, ProviderError
+from clawlite.core.image import WIRE
 from clawlite.core.meter import Meter
-from clawlite.linux.files import state_folder
 from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.meters import Meters
 from clawlite.linux.net import Connections
 
-_METERS = "meters.json"
 _KEEP = 65536                   # bytes of a conversation: a provider sees that much of what was said before
 
 
@@ -33,7 +32,9 @@ class Remote:
         self._last = 0
         agent.codecs = (loads, dumps)
         agent.keep_bytes = _KEEP
-        agent.meter = Meter(lambda: (now_ms(), int(time.time())), self._stored())
+        self._meters = Meters(self._name)
+        info = agent.image.agent
+        agent.meter = Meter(lambda: (now_ms(), int(time.time())), self._meters.stored, info.tokens_per_hour, info.cost_per_day)
 
     def carry_out(self, effect: tuple):
         """Carry out an effect of a provider."""
@@ -41,13 +42,15 @@ class Remote:
         if kind == E.OPEN:
             self._last += 1
             self._current[task] = self._last
-            self._connections.open((task, self._last), effect[2], effect[3], effect[4], effect[5], effect[6])
+            parts = [part if isinstance(part, bytes) else self._agent.image.part(WIRE, part[0], part[1]) for part in effect[5]]
+            self._connections.open((task, self._last), effect[2], effect[3], effect[4], parts, effect[6])
         elif kind == E.CLOSE or kind == E.CANCEL:
             self._connections.close((task, self._current.pop(task, 0)))
         elif kind == E.SECRET:
             self._agent.done(task, self._secret(effect[2]), self._now_ms())
         elif kind == E.STORE:
-            self._store(effect[2])
+            self._meters.add(effect[2])
+            self._agent.done(task, (True, None), self._now_ms())
 
     def poll(self):
         """Hand in what connections have received."""
@@ -73,34 +76,3 @@ class Remote:
             return True, resolve(name, stores(self._name))
         except ClawError as e:
             return False, e
-
-    def _path(self) -> str:
-        return os.path.join(state_folder(self._name), _METERS)
-
-    def _stored(self) -> dict:
-        """Return the meters of the last run.  A damaged file is set aside: it must not reset a limit unseen."""
-        try:
-            with open(self._path(), "rb") as file:
-                stored = loads(file.read(65536))
-        except OSError:
-            return {}
-        except ClawError:
-            os.replace(self._path(), self._path() + ".damaged")
-            os.write(2, b"clawlite: the meters of this agent were damaged and start anew (meters.json.damaged)\n")
-            return {}
-        return {name: entry for name, entry in stored.items()
-                if isinstance(entry, list) and len(entry) == 2 and all(type(n) is int and n >= 0 for n in entry)} if isinstance(stored, dict) else {}
-
-    def _store(self, meters: dict):
-        path = self._path()
-        try:
-            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-            fd = os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            try:
-                os.write(fd, dumps(meters).encode())
-                os.fdatasync(fd)
-            finally:
-                os.close(fd)
-            os.replace(path + ".new", path)
-        except OSError as e:
-            os.write(2, ("clawlite: the meters %s cannot be written: %s\n" % (path, e.strerror)).encode())

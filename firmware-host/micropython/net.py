@@ -9,7 +9,8 @@ import socket
 
 from clawlite.core import effect as E
 from clawlite.core.errors import ClawError, ProviderError
-from clawlite.core.meter import Meter
+from clawlite.core.image import WIRE
+from clawlite.core.meter import Meter, add
 from jsontext import dumps, loads
 
 _PIECE = 512
@@ -34,7 +35,9 @@ class Net:
         self._sockets = {}              # task -> socket
         agent.codecs = (loads, dumps)
         agent.keep_bytes = _KEEP
-        agent.meter = Meter(clock, self._stored())
+        self._spent = self._stored()
+        info = agent.image.agent
+        agent.meter = Meter(clock, lambda: self._spent, info.tokens_per_hour, info.cost_per_day)
 
     def carry_out(self, effect: tuple):
         """Carry out an effect of a provider."""
@@ -50,7 +53,9 @@ class Net:
         elif kind == E.SECRET:
             self._agent.done(task, self._secret(effect[2]), self._clock()[0])
         elif kind == E.STORE:
-            self._store(effect[2])
+            add(self._spent, effect[2])
+            self._store()
+            self._agent.done(task, (True, None), self._clock()[0])
 
     def _open(self, task: int, host: str, port: int, parts: list, timeout_ms: int):
         address = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)[0]
@@ -59,9 +64,12 @@ class Net:
         opened.settimeout(timeout_ms / 1000)
         opened.connect(address[-1])
         for part in parts:
-            view = memoryview(part)
-            while len(view):
-                view = view[opened.write(view):]
+            if isinstance(part, bytes):
+                _send(opened, part)
+            else:                       # what is longest in a request goes from flash to the wire
+                for at in range(0, part[1], _PIECE):
+                    size = part[1] - at
+                    _send(opened, self._agent.image.part(WIRE, part[0] + at, size if size < _PIECE else _PIECE))
         opened.setblocking(False)
         self._poll.register(opened, select.POLLIN)
 
@@ -117,8 +125,14 @@ class Net:
             os.rename(path, path + ".damaged")
             return {}
 
-    def _store(self, meters: dict):
+    def _store(self):
         path = self._folder + "/meters.json"
         with open(path + ".new", "w") as file:
-            file.write(dumps(meters))
+            file.write(dumps(self._spent))
         os.rename(path + ".new", path)
+
+
+def _send(opened, data: bytes):
+    view = memoryview(data)
+    while len(view):
+        view = view[opened.write(view):]

@@ -1,29 +1,33 @@
 """Limits of providers (CKP 0.2.0, 5.2): counted, held, and kept over days, restarts and clocks that jump."""
 from clawlite.core.errors import QuotaExceeded
 from clawlite.core.history import History
-from clawlite.core.meter import MAX_TOKENS, Meter
+from clawlite.core.meter import MAX_TOKENS, Meter, add
 from clawlite.core.turn import Message
 
 DAY = 86400
 
 
 class Provider:
-    def __init__(self, per_day=0, per_request=0, per_minute=0, window=0):
+    def __init__(self, per_day=None, per_request=None, per_minute=None, window=None, prices=(0, 0)):
         self.name = "p"
         self.per_day, self.per_request, self.per_minute, self.window = per_day, per_request, per_minute, window
-
-
-class Answer:
-    def __init__(self, input_tokens=None, output_tokens=None, text=""):
-        self.input_tokens, self.output_tokens, self.text = input_tokens, output_tokens, text
+        self.prices = prices
 
 
 NOW = [0, 100 * DAY]
 
 
-def meter(spent=None, epoch=100 * DAY):
+def meter(spent=None, epoch=100 * DAY, **limits):
     NOW[0], NOW[1] = 0, epoch
-    return Meter(lambda: (NOW[0], NOW[1]), spent)
+    spent = {} if spent is None else spent
+    return Meter(lambda: (NOW[0], NOW[1]), lambda: spent, **limits)
+
+
+def spend(meter, provider, read, written):
+    """As a shell does it: what was spent is stored before anything else is asked."""
+    entries = meter.spend(provider, read, written)
+    add(meter._stored(), entries)
+    return entries
 
 
 def refused(meter, provider, asked):
@@ -37,14 +41,14 @@ def refused(meter, provider, asked):
 
 def test_without_limits_an_answer_has_its_default():
     assert meter().allowed(Provider(), 10 ** 6) == MAX_TOKENS
-    assert meter().spend(Provider(), Answer(5, 5), 1) is None
+    assert meter().spend(Provider(), 5, 5) == []
 
 
 def test_a_day_refuses_the_request_that_would_exceed_it():
     """5.2: tokens_per_day is enforced, -32021 before the request."""
     m, p = meter(), Provider(per_day=1000)
     assert m.allowed(p, 400) == 600
-    assert m.spend(p, Answer(400, 500), 0) == {"p": [100, 900]}
+    assert spend(m, p, 400, 500) == [["p", 100, 900]]
     assert m.allowed(p, 99) == 1
     assert refused(m, p, 100) == "tokens_per_day"
     NOW[1] += DAY
@@ -62,11 +66,7 @@ def test_a_clock_that_is_unset_or_goes_back_begins_no_new_day():
     assert refused(meter({"p": [100, 990]}, None), p, 20) == "tokens_per_day"
     assert refused(meter({"p": [100, 990]}, 50 * DAY), p, 20) == "tokens_per_day"
     m = meter({"p": [100, 990]}, 50 * DAY)
-    assert m.spend(p, Answer(5, 5), 0) == {"p": [100, 1000]}
-
-
-def test_tokens_are_estimated_when_the_provider_does_not_tell():
-    assert meter().spend(Provider(per_day=1000), Answer(text="x" * 40), 7) == {"p": [100, 17]}
+    assert spend(m, p, 5, 5) == [["p", 100, 10]]
 
 
 def test_a_request_has_a_limit_of_its_own():
@@ -74,6 +74,50 @@ def test_a_request_has_a_limit_of_its_own():
     assert m.allowed(p, 99) == 1 and refused(m, p, 100) == "tokens_per_request"
     assert refused(m, Provider(window=100), 100) == "max_context_window"
     assert meter().allowed(Provider(per_day=5000, per_request=300, window=400), 100) == 200
+
+
+def test_a_limit_of_nothing_admits_nothing():
+    for name in ("per_day", "per_request", "window"):
+        assert refused(meter(), Provider(**{name: 0}), 1)
+    try:
+        meter().pause(Provider(per_minute=0))
+    except QuotaExceeded as e:
+        assert e.data["limit"] == "requests_per_minute"
+    else:
+        assert False
+
+
+def test_an_hour_of_all_providers():
+    """5.8: rate_limits.tokens_per_hour; an hour is one of UTC, and a clock that goes back begins none."""
+    m, p = meter(per_hour=1000), Provider()
+    assert m.allowed(p, 400) == 600 and spend(m, p, 400, 500) == [[".tokens", 2400, 900]]
+    other = Provider()
+    other.name = "q"
+    assert m.allowed(other, 99) == 1 and refused(m, other, 100) == "tokens_per_hour"
+    NOW[1] -= 7200
+    assert refused(m, p, 100) == "tokens_per_hour"
+    NOW[1] += 7200 + 3600
+    assert m.allowed(p, 100) == 900
+
+
+def test_money_of_a_day_by_the_price_table():
+    """5.8: rate_limits.cost_per_day_usd; -32021 before the request that would exceed it, and an answer no longer than it pays."""
+    m, p = meter(cost=10 ** 9), Provider(prices=(1000, 4000))           # a dollar; 1 and 4 dollars for a million
+    assert m.allowed(p, 500000) == MAX_TOKENS
+    assert m.allowed(p, 996000) == 1000 and m.allowed(p, 999996) == 1 and refused(m, p, 999997) == "cost_per_day_usd"
+    assert spend(m, p, 500000, 100000) == [[".cost", 100, 900000000]]
+    assert m.allowed(p, 0) == MAX_TOKENS and m.allowed(p, 96000) == 1000 and refused(m, p, 99997) == "cost_per_day_usd"
+    assert m.allowed(Provider(), 10 ** 9) == MAX_TOKENS, "what costs nothing goes on"
+    NOW[1] += DAY
+    assert m.allowed(p, 500000) == MAX_TOKENS
+    assert refused(meter(cost=0), p, 1) == "cost_per_day_usd" and meter(cost=0).allowed(Provider(), 1) == MAX_TOKENS
+
+
+def test_what_is_added_belongs_to_its_period():
+    stored = {}
+    for period, amount, wanted in ((5, 10, [5, 10]), (5, 1, [5, 11]), (4, 2, [5, 13]), (6, 3, [6, 3])):
+        add(stored, [["p", period, amount]])
+        assert stored == {"p": wanted}
 
 
 def test_requests_per_minute_wait():

@@ -40,13 +40,16 @@ class Image:
     def section(self, number):
         return [[[[["hello"]]], [["From rules."], None, [], []]]]
 
-    def part(self, section, offset, length):
-        return PREFIX[offset:offset + length]
 
 
-def row(name="p", attempts=3, backoff=EXPONENTIAL, delay=100, auth=0, per_day=0, per_minute=0, stream=False):
-    return [name, 2, False, "h", 80, "/v1/chat/completions", "m", auth, "KEY", stream, attempts, backoff, delay, per_day, 0, per_minute, 0,
-            [0, len(PREFIX)]]
+def row(name="p", attempts=3, backoff=EXPONENTIAL, delay=100, auth=0, per_day=None, per_minute=None, stream=False, oauth2=None, prices=(0, 0)):
+    return [name, 2, False, "h", 80, "/v1/chat/completions", "m", auth, "KEY", oauth2, stream, attempts, backoff, delay, per_day, None, per_minute,
+            None, prices, [0, len(PREFIX)]]
+
+
+def meter_of(now=lambda: (0, 86400), spent=None, **limits):
+    spent = {} if spent is None else spent
+    return Meter(now, lambda: spent, **limits)
 
 
 class World:
@@ -71,7 +74,7 @@ class World:
         kind = effect[0]
         if kind == E.OPEN:
             assert self.open is None
-            self.requests.append((effect[1:4], b"".join(effect[4])))
+            self.requests.append((effect[1:4], b"".join([part if isinstance(part, bytes) else PREFIX[part[0]:part[0] + part[1]] for part in effect[4]])))
             self.open = list(self.connections.pop(0))
         elif kind == E.RECEIVE:
             item = self.open.pop(0) if self.open else b""
@@ -87,7 +90,7 @@ class World:
         elif kind == E.SECRET:
             return self.secret
         elif kind == E.STORE:
-            self.stored.append(dict(effect[2]))
+            self.stored.append(effect[1])
         return None
 
 
@@ -106,7 +109,7 @@ def chunked(parts):
 def ask(world, *rows, text="hello", meter=None):
     history = History(65536)
     history.begin(Message("user", text))
-    chain = Chain(Image(list(rows)), transcripts.decoder(), meter or Meter(lambda: (0, 86400)), 65536)
+    chain = Chain(Image(list(rows)), transcripts.decoder(), meter or meter_of(), 65536)
     return world.run(chain.ask(history))
 
 
@@ -116,7 +119,7 @@ def failed(world, *rows, text="xyzzy", **more):
     history.begin(Message("user", text))
     image = Image(list(rows))
     image.agent.providers = image.agent.providers[:-1]
-    chain = Chain(image, transcripts.decoder(), more.get("meter") or Meter(lambda: (0, 86400)), 65536)
+    chain = Chain(image, transcripts.decoder(), more.get("meter") or meter_of(), more.get("keep", 65536))
     try:
         world.run(chain.ask(history))
     except ClawError as e:
@@ -234,14 +237,18 @@ def test_nonsense_is_one_clear_line():
 
 
 def test_a_long_answer_is_refused():
-    big = b"x" * 65536
-    world = World([b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 50000000\r\n\r\n"] + [big] * 17)
-    assert "longer than 1048576" in failed(world, row()).message
+    """A body has at most 16 times what is kept of its text; one that says its length is refused before it comes."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+    for head, parts in ((head + b"Content-Length: 50000000\r\n\r\n", []), (head + b"\r\n", [b" " * 8192] * 2 + [b" "])):
+        world = World([head] + parts)
+        assert "longer than 16384" in failed(world, row(), keep=1024).message and world.open is None
+    body = b" " * (16384 - len(TEXT)) + TEXT
+    assert failed(World([head, body]), row(), keep=1024) is None
 
 
 def test_a_day_that_is_used_up_asks_nobody():
     """5.2: -32021 before the request that would exceed the limit; what does not ask a provider goes on."""
-    meter = Meter(lambda: (0, 86400), {"p": [1, 995]})
+    meter = meter_of(spent={"p": [1, 995]})
     world = World()
     e = failed(world, row(per_day=1000), meter=meter)
     assert isinstance(e, QuotaExceeded) and e.code == -32021 and world.requests == []
@@ -252,12 +259,12 @@ def test_a_day_that_is_used_up_asks_nobody():
 def test_what_was_used_is_stored():
     world = World(ok())
     ask(world, row(per_day=1000))
-    assert world.stored == [{"p": [1, 10]}]
+    assert world.stored == [[["p", 1, 10]]]
 
 
 def test_requests_per_minute_wait_their_turn():
     clock = [0]
-    meter = Meter(lambda: (clock[0], 86400))
+    meter = meter_of(lambda: (clock[0], 86400))
     world = World(ok(), ok())
     ask(world, row(per_minute=1), meter=meter)
     clock[0] = 15000
@@ -268,7 +275,7 @@ def test_requests_per_minute_wait_their_turn():
 def test_a_turn_stays_with_who_answers_it():
     """The rounds after a fallback do not ask again who could not answer the first; the next turn does."""
     world = World(["refused"], ["refused"])
-    history, chain = History(65536), Chain(Image([row("a", 1)]), transcripts.decoder(), Meter(lambda: (0, 86400)), 65536)
+    history, chain = History(65536), Chain(Image([row("a", 1)]), transcripts.decoder(), meter_of(), 65536)
     history.begin(Message("user", "hello"))
     assert world.run(chain.ask(history)).text == "From rules."
     history.turn.append(Message("tool", "done", (), "", "t", Result("done", False, "done")))

@@ -300,6 +300,80 @@ def test_damaged_meters_are_told_and_kept(world):
         assert path.with_name("meters.json.damaged").read_text() == '{"first": [' and world.meters()["first"][1] == 50
 
 
+PRICES = '[prices."test-model"]\ninput = 1000\noutput = 1000\n'       # dollars for a million tokens: a dollar for a thousand
+
+
+def test_money_of_a_day_is_spent_by_the_price_table_and_lasts_over_a_restart(world):
+    """5.8 cost_per_day_usd: -32021 before the request that would exceed it; the rules, which cost nothing, go on."""
+    with Server([answer("openai", False, "Dear.", tokens=9000), say("No.")]) as server:
+        world.build(provider(server, streaming=False), rate_limits={"cost_per_day_usd": 9.5}, settings=PRICES, reflex=REFLEX)
+        assert world.ask("hello") == (0, "Dear.\n", "")
+        (day, spent), = world.meters().values()
+        assert spent == 9000 * 10 ** 6 and day > 20000
+        code, said, told = world.ask("hello, " + "x" * 4000)
+        assert (code, said) == (0, "By the rules.\n") and len(server.requests) == 1
+        assert told.startswith("provider first: cost_per_day_usd is 9.50, and this request of some ") and "(9.00 are spent); next: reflex" in told
+
+
+def test_what_broke_off_is_counted_too(world):
+    with Server([{"text": "x" * 4000, "end": "close"}, say("No.")]) as server:
+        world.build(provider(server), rate_limits={"tokens_per_hour": 10 ** 6})
+        assert world.ask("hello")[0] == 1
+        (hour, used), = world.meters().values()
+        assert used > 400 and hour > 400000
+        world.build(provider(nobody()), rate_limits={"tokens_per_hour": 10 ** 6})
+        assert world.ask("hello")[0] == 1 and world.meters() == {".tokens": [hour, used]}, "who did not answer cost nothing"
+
+
+def test_two_processes_of_an_agent_share_what_they_have_spent(world):
+    with Server(lambda request: answer("openai", False, "Dear.", tokens=4000)) as server:
+        world.build(provider(server, streaming=False, limits={"tokens_per_day": 10000}))
+        with world.start("run") as one, world.start("run") as two:
+            for agent in (one, two):
+                agent.line("hello")
+                agent.expect("Dear.\n")
+            assert world.meters()["first"][1] == 8000
+            one.line("hello, " + "x" * 4000)
+            one.expect("Dear.\n")
+            two.line("hello")
+            assert "tokens_per_day is 10000" in two.expect("(12000 are used).\n")
+
+
+def test_meters_that_cannot_be_written_are_said_once_and_hold(world):
+    with Server(lambda request: answer("openai", False, "Dear.", tokens=6000)) as server:
+        world.build(provider(server, streaming=False, limits={"tokens_per_day": 10000}))
+        (world.folder / "home/state/remote/meters.json.new").mkdir(parents=True)
+        with world.start("run") as agent:
+            for _ in range(2):
+                agent.line("hello" + " " * 10)
+                agent.expect("Dear.\n")
+            agent.line("hello")
+            assert "tokens_per_day is 10000" in agent.expect("(12000 are used).\n")
+            assert agent.errors().count("cannot be written") == 1 and len(agent.errors().splitlines()) == 1
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+def test_an_error_inside_a_stream_is_tried_again_when_it_may_pass(world, api):
+    passing = {"openai": b'data: {"error":{"message":"Overloaded","type":"server_error"}}\n\n',
+               "anthropic": b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n'}[api]
+    lasting = b'data: {"type":"error","error":{"type":"invalid_request_error","message":"No."}}\n\n'
+    with Server([{"stream": [passing]}, say("Fine."), {"stream": [lasting]}], api=api) as server:
+        world.build(provider(server, retry=AT_ONCE))
+        assert world.ask("hello") == (0, "Fine.\n", "provider first: the provider reported: Overloaded (tried 1 of 3, again in 0.0 s)\n")
+        assert world.ask("hello") == (1, "", "provider first: the provider reported: No. (tried 1 of 3).\n")
+
+
+def test_another_model_that_answers_is_said_once(world):
+    other = {"body": {"model": "gpt-other", "choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]}}
+    with Server([other, other]) as server:
+        world.build(provider(server, streaming=False))
+        with world.start("run") as agent:
+            agent.line("hello")
+            assert agent.expect("gpt-other answers\n").endswith("provider first: asked for the model test-model, ")
+            agent.line("hello")
+            assert agent.expect("Hi.\n") == ""
+
+
 def test_a_request_that_is_too_large_is_not_sent(world):
     with Server([]) as server:
         world.build(provider(server, limits={"tokens_per_request": 100}))

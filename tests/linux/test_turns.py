@@ -242,7 +242,7 @@ def test_ctrl_c_while_asking_is_130(world):
             connection = server.accept(HEAD + PIECE)
             agent.expect("Hmm")
             agent.signal(signal.SIGINT)
-            assert server.let_go(connection) and agent.wait() == 130 and agent.errors() == ""
+            assert server.let_go(connection) and agent.wait() == 130 and agent.errors() == "Interrupted.\n"
 
 
 @pytest.mark.parametrize("api", ["openai", "anthropic"])

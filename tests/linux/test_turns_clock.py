@@ -30,7 +30,7 @@ class Clockwork:
         self.now = 0
         self.agent = Agent(open_image(str(build(folder / "project", *providers, **more))), 0)
         self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
-        self.agent.meter = Meter(lambda: (self.now, 20000 * 86400))
+        self.agent.meter = Meter(lambda: (self.now, 20000 * 86400), dict)
         self.session, self.console = Session(self.agent, loads), Console(self.agent)
         self.said, self.sent, self.ran, self.requests, self.open = "", [], [], 0, set()
         self.agent.start(0)
@@ -122,12 +122,46 @@ def test_a_slow_answer_is_no_silence(clockwork):
     it = clockwork(provider(AWAY[0]))
     it.line("hello")
     it.receive(HEAD)
-    for piece in ANSWERS["openai"]({"text": "word " * 40, "calls": ()}, MODEL, True, True):
+    pieces = ANSWERS["openai"]({"text": "word", "calls": ()}, MODEL, True, True)
+    assert 2 < len(pieces) < 6          # more of them would use up the turn's time
+    for piece in pieces:
         it.move(59999)
         it.receive(b": still here\n\n")
-        it.move(59999)
+        it.move(50000)
         it.receive(piece)
-    assert it.said == "word " * 40 + "\n" and it.requests == 1
+    assert it.said == "word\n" and it.requests == 1
+
+
+@pytest.mark.parametrize("settings, due", [("", 600000), ("[budget]\ntotal_timeout_ms = 90000\n", 90000)])
+def test_a_turn_that_uses_up_its_time_is_ended_with_its_connection(clockwork, settings, due):
+    it = clockwork(provider(AWAY[0]), settings=settings)
+    it.line("hello")
+    it.receive(HEAD)
+    while it.now + 30000 < due:
+        it.move(30000)
+        it.receive(b": still here\n\n")
+    it.move(due - it.now - 1)
+    assert it.open and it.said == ""
+    it.move(1)
+    assert not it.open and not it.agent.tasks and it.agent.deadline() is None
+    assert it.said == "the turn was ended: it used up its time. Next: ask for less at once.\n"
+    it.line("hello")
+    assert it.requests == 2
+
+
+def test_the_time_of_a_turn_stands_still_while_a_person_is_asked(clockwork):
+    it = clockwork(provider(AWAY[0]), settings="[budget]\ntotal_timeout_ms = 30000\n")
+    it.line("hello")
+    it.move(10000)
+    it.receive(HEAD + b"".join(ANSWERS["openai"]({"text": "", "calls": [("careful", '{"what":"x"}', "c1")]}, MODEL, True, True)))
+    it.move(55000)
+    assert "Approve careful" in it.said
+    it.line("y")
+    assert it.ran == ["careful"] and it.open
+    it.move(19999)
+    assert it.open
+    it.move(1)
+    assert not it.open and it.said.endswith("it used up its time. Next: ask for less at once.\n")
 
 
 @pytest.mark.parametrize("backoff, waits", [("exponential", [20, 40, 60, 60]), ("linear", [20, 40, 60, 60]), ("constant", [20, 20, 20, 20])])

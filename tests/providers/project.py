@@ -76,15 +76,20 @@ def provider(server, name: str = "first", **more) -> dict:
                  "retry": {"max_attempts": 1}}, **more)
 
 
-def build(folder: Path, *providers, reflex: str = None, personality: str = "You are under test.") -> Path:
-    """Write and build a project whose chain is *providers*, then the reflex rules when there are any; return its image."""
+def build(folder: Path, *providers, reflex: str = None, personality: str = "You are under test.", settings: str = "", rate_limits=None) -> Path:
+    """Write and build a project whose chain is *providers*, then the reflex rules when there are any; return its image.
+
+    settings     more of clawlite.toml
+    rate_limits  of its policy
+    """
     from clawlite.host.build import build_beside
     folder.mkdir(parents=True, exist_ok=True)
     chain = [dict(spec) for spec in providers]
     if reflex is not None:
         chain.append({"name": "rules", "protocol": "custom", "endpoint": "builtin:reflex", "model": "reflex", "auth": {"type": "none"}})
         (folder / "reflex.toml").write_text(reflex)
-        (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
+        settings = 'reflex = "reflex.toml"\n' + settings
+    (folder / "clawlite.toml").write_text(settings)
     if len(chain) > 1:
         chain[0]["fallback"] = [{"provider_ref": spec["name"]} for spec in chain[1:]]
     rules = [{"id": "no", "action": "deny", "scope": "tool", "match": {"name": "forbidden"}, "reason": "not for a model"},
@@ -94,7 +99,7 @@ def build(folder: Path, *providers, reflex: str = None, personality: str = "You 
     spec = {"identity": {"inline": {"name": "remote", "personality": personality, "autonomy": "autonomous"}},
             "providers": [{"inline": one} for one in chain],
             "sandbox": {"inline": {"name": "in-process", "level": "none"}},
-            "policies": [{"inline": {"name": "rules", "rules": rules}}]}
+            "policies": [{"inline": dict({"name": "rules", "rules": rules}, **({"rate_limits": rate_limits} if rate_limits else {}))}]}
     manifest = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "remote", "version": "1.0.0"}, "spec": spec}
     (folder / "claw.yaml").write_text(json.dumps(manifest, indent=1))
     (folder / "tools.py").write_text(TOOLS)

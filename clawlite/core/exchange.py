@@ -1,0 +1,124 @@
+"""One HTTP exchange, as effects: connect and send, receive, close (RFC 9112).
+
+Nothing here knows sockets: bytes go out with OPEN and come in with RECEIVE.  Whatever ends an exchange closes its
+connection first.
+"""
+from clawlite.core.effect import CLOSE, OPEN, RECEIVE
+from clawlite.core.errors import Passing, ProviderError
+from clawlite.core.http1 import Response, request
+
+CONNECT_MS = 10000
+SILENCE_MS = 60000              # without a byte, before or inside an answer
+MAX_REFUSAL = 65536             # bytes of an answer that is no 200: a person reads one line of it
+PASSING = (408, 425, 429, 500, 502, 503, 504, 529)      # statuses that another attempt may not meet
+
+
+def head(where: tuple, headers: list, size: int) -> bytes:
+    """Return the head of a POST with a body of *size* bytes.
+
+    where  (tls, host, port, target)
+    Raises ``ProviderError`` for a header that HTTP cannot carry: a key, most likely.
+    """
+    tls, host, port, target = where
+    host = "[%s]" % host if ":" in host else host
+    if port != (443 if tls else 80):
+        host = "%s:%d" % (host, port)
+    try:
+        return request("POST", target, host, headers, size)
+    except ValueError:
+        raise ProviderError("its key has characters that no header can carry")
+
+
+def exchange(where: tuple, parts: list, most: int, begin):
+    """A generator of effects that returns (status, headers, body); body is None when a reader has taken it.
+
+    where  (tls, host, port, target)
+    parts  as in the effect OPEN
+    most   bytes of a body that is kept
+    begin  function(status, headers) -> None: keep the body; or a reader: take(data) is a generator of effects, true when it
+           has all it wants, and at_end() says that no more comes
+    Raises ``ProviderError``, ``Passing`` for what another attempt may not meet.
+    """
+    yield (OPEN, "https" if where[0] else "http", where[1], where[2], parts, CONNECT_MS)
+    parts = None                    # sent: while an answer comes, a board needs their room
+    try:
+        answer = yield from _received(most, begin)
+    except Exception:               # also MemoryError: no connection outlives its exchange
+        yield (CLOSE,)
+        raise
+    yield (CLOSE,)
+    return answer
+
+
+def _received(most: int, begin):
+    response, reader, body = Response(), None, bytearray()
+    status, headers = 0, {}
+    while True:
+        done, data = yield (RECEIVE, SILENCE_MS)
+        if not done:
+            raise (ProviderError if data.message.startswith("certificate") else Passing)(data.message)
+        if data:
+            response.feed(data)
+        else:
+            response.at_end()
+        event = _event(response, data)
+        while event:
+            if event[0] == "head":
+                status, headers = event[1], event[2]
+                reader = begin(status, headers)
+                if status != 200 and most > MAX_REFUSAL:
+                    most = MAX_REFUSAL
+                length = headers.get("content-length", "")
+                if reader is None and status == 200 and length.isdigit() and len(length) < 16 and int(length) > most:
+                    raise ProviderError("the answer is longer than %d bytes" % most)
+            elif event[0] == "end":
+                if reader:
+                    reader.at_end()
+                return status, headers, None if reader else bytes(body)
+            elif reader:
+                if (yield from reader.take(event[1])):
+                    return status, headers, None
+            elif len(body) + len(event[1]) <= most:
+                body.extend(event[1])
+            elif status == 200:
+                raise ProviderError("the answer is longer than %d bytes" % most)
+            else:
+                return status, headers, bytes(body)
+            event = _event(response, data)
+        if not data:
+            raise Passing("the connection was closed before the answer was whole")
+
+
+def _event(response, data):
+    try:
+        return response.next_event()
+    except ProviderError as e:
+        if data:
+            raise
+        raise Passing(e.message)        # cut off: another attempt may not be
+
+
+def refused(status: int, headers: dict, message: str, now_s):
+    """Return the error for an answer that is no 200; ``Passing`` says how long Retry-After asks to wait.
+
+    now_s  seconds since 1970, or None while the clock is unset
+    """
+    if status not in PASSING:
+        return ProviderError(message)
+    e = Passing(message)
+    after = headers.get("retry-after", "")
+    if after.isdigit():
+        e.wait_ms = int(after[:9]) * 1000
+    elif after and now_s is not None:       # a date (RFC 9110, 10.2.3)
+        from clawlite.core.clock import from_http
+        at = from_http(after)
+        if at is not None:
+            e.wait_ms = (at - now_s) * 1000 if at > now_s else 0
+    return e
+
+
+def without(key: str, said):
+    """Return *said* (str or bytes) without the key: some servers repeat what they refuse."""
+    if not key:
+        return said
+    return said.replace(key, "[redacted]") if isinstance(said, str) else said.replace(key.encode(), b"[redacted]")

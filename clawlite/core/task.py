@@ -1,0 +1,26 @@
+"""A task: one generator under way (a turn, or one tool call), and whoever waits for its end."""
+
+
+class Task:
+    """One generator under way.
+
+    ended     function(value, error, now_ms), called once at its end
+    approval  what it waits for, or None
+    answer    how the last approval was answered, until its call has ended, or None
+    tool      name of the tool whose handler runs, or None
+    wake_ms   monotonic time at which it goes on with ``wake``, or None
+    due_ms    monotonic time at which it is ended, or None; while it waits for a person, that time stands still
+    receives  bool, it waits for bytes of its connection
+    """
+
+    def __init__(self, number: int, generator, ended):
+        self.number = number
+        self.generator = generator
+        self.ended = ended
+        self.approval = None
+        self.answer = None
+        self.tool = None
+        self.wake_ms = None
+        self.wake = None
+        self.due_ms = None
+        self.receives = False

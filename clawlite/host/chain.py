@@ -1,0 +1,84 @@
+"""Which providers an agent asks, in which order, and what all of them together may use (CKP 5.2, 5.8).
+
+1. The first provider is asked, then its fallbacks as declared.  ``prefer`` in clawlite.toml makes the one first whose
+hint for that is the highest; of equals, the one that is declared first.
+2. A limit that could not be kept (a provider whose price nobody knows) is refused here.
+"""
+from clawlite.host import remotes
+from clawlite.host.imagefile import encode, table
+from clawlite.host.problems import did_you_mean, quoted
+
+BUILTIN_ENDPOINTS = ("builtin:reflex", "builtin:replay")
+
+
+def is_builtin(provider) -> bool:
+    return provider.spec.endpoint in BUILTIN_ENDPOINTS
+
+
+def providers(manifest) -> list:
+    """Return the providers that *manifest* asks, in that order."""
+    first = max(manifest.providers, key=lambda provider: _hint(provider, manifest.settings.prefer))
+    return [first] + [manifest.resolve("Provider", fallback.provider_ref) for fallback in first.spec.fallback or ()]
+
+
+def _hint(provider, prefer: str) -> float:
+    """Return how well *provider* does what is preferred, -1 when it does not say."""
+    hints = provider.spec.hints
+    value = getattr(hints, prefer + "_priority") if hints and prefer else None
+    return -1 if value is None else value
+
+
+def check(manifest) -> None:
+    """Add a problem for each setting that fits no provider, and each provider that lacks its setting."""
+    settings = manifest.settings
+    if settings.prefer and all(_hint(provider, settings.prefer) < 0 for provider in manifest.providers):
+        manifest.problems.add(settings.place, ("prefer",), f"no provider has hints.{settings.prefer}_priority")
+    wanting = [provider.name for provider in manifest.providers if provider.spec.auth.type == "oauth2"]
+    for name, server in settings.oauth2.items():
+        if name not in wanting:
+            manifest.problems.add(settings.place, ("oauth2", name), f'no provider {quoted(name)} has auth.type "oauth2"',
+                                  hint=did_you_mean(name, wanting), key=True)
+        wrong = remotes.endpoint_problem(server.endpoint)
+        if wrong:
+            manifest.problems.add(settings.place, ("oauth2", name, "endpoint"), wrong)
+    if limits(manifest)[1] is not None:
+        for provider in providers(manifest):
+            if not is_builtin(provider) and provider.spec.model not in settings.prices:
+                manifest.problem(provider, ("model",), f"cost_per_day_usd is limited, and nobody knows what {quoted(provider.spec.model)} costs",
+                                 hint=f"add [prices.{quoted(provider.spec.model)}] with input and output to clawlite.toml "
+                                      "(dollars for a million tokens, 0 where it is free)")
+
+
+def limits(manifest) -> list:
+    """Return [tokens of an hour, nano-dollars of a day] of all providers, None where nothing limits them."""
+    declared = [policy.spec.rate_limits for policy in manifest.policies if policy.spec.rate_limits]
+    tokens = [limit.tokens_per_hour for limit in declared if limit.tokens_per_hour is not None]
+    cost = [remotes.nano(limit.cost_per_day_usd) for limit in declared if limit.cost_per_day_usd is not None]
+    return [min(tokens, default=None), min(cost, default=None)]
+
+
+def numbers(manifest) -> list[int]:
+    """Return the chain as the agent record has it: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS."""
+    asked = providers(manifest)
+    remote = [provider for provider in asked if not is_builtin(provider)]
+    return [BUILTIN_ENDPOINTS.index(provider.spec.endpoint) if is_builtin(provider) else 2 + remote.index(provider) for provider in asked]
+
+
+def tables(manifest, entries: list) -> tuple:
+    """Return (the table PROVIDERS, WIRE), or (None, None) when every provider is built in.
+
+    entries  what policy says of each tool of *manifest*: those that it always denies are not offered to a model
+    """
+    offered = [tool for tool, entry in zip(manifest.tools, entries) if entry is not None and not _denies(manifest, entry)]
+    rows, wire = [], b""
+    for provider in providers(manifest):
+        if not is_builtin(provider):
+            begin = remotes.wire(provider, manifest.identity.spec.personality, offered)
+            rows.append(encode(remotes.row(provider, manifest.settings, begin, len(wire))))
+            wire += begin
+    return (table(rows), wire) if rows else (None, None)
+
+
+def _denies(manifest, entry) -> bool:
+    rules = [rule for policy in manifest.policies for rule in policy.spec.rules]
+    return isinstance(entry, int) and rules[entry].action == "deny"
