@@ -1,0 +1,56 @@
+"""Every case of cases.jsonl against a real agent, one test each.
+
+One that cannot hold yet stands in pending.toml with what it waits for, and is expected to fail: when it begins to hold, its
+test fails until it is taken off that list.  Those that wait for the process sandbox alone are run with none as well.
+"""
+import pytest
+from ckp import clock, expect, manifests, static, stores, triggers, turns, wire
+from ckp.book import CASES, PENDING, waits_for
+
+RUN = {"wire": wire.run, "clock": clock.run, "agent_turn": turns.run, "channel": turns.run, "skill": turns.run,
+       "memory-scope": stores.run, "trigger": triggers.run, "manifest": static.run_manifest, "uri": static.run_uri,
+       "policy": static.run_policy, "secret": static.run_secret}
+SETUP = {"manifest", "patch", "session", "clock", "env", "sink", "fault", "mcp_server", "dns", "provider", "state_dir"}
+OF_THEIR_OWN = ("parse", "action", "rule_id", "value", "valid")     # first words of entries that static.py reads
+
+
+def _cases():
+    for id in CASES:
+        marks = [pytest.mark.xfail(reason="waits for %s: %s" % (name, PENDING[name]["reason"]), raises=AssertionError, strict=True)
+                 for name in waits_for(id)]
+        yield pytest.param(CASES[id], id=id, marks=marks)
+
+
+def _without_isolation():
+    """Return the cases that a sandbox of level none is enough for: they say nothing of isolation."""
+    for id in PENDING.get("sandbox", {}).get("cases", ()):
+        setup = CASES[id]["setup"]
+        if waits_for(id) == ["sandbox"] and "sandbox" not in setup.get("patch", {}) and "sandbox" not in setup.get("patch", {}).get("spec", {}):
+            yield pytest.param(CASES[id], id=id)
+
+
+@pytest.mark.parametrize("case", list(_cases()))
+def test_case(case, tmp_path, monkeypatch):
+    more = [monkeypatch] if case["input"]["kind"] == "secret" else []
+    RUN[case["input"]["kind"]](case, tmp_path, *more)
+
+
+@pytest.mark.parametrize("case", list(_without_isolation()))
+def test_case_without_isolation(case, tmp_path):
+    wire.run(case, tmp_path, manifests.in_process(manifests.resolved(case["setup"])))
+
+
+def test_every_word_of_every_case_is_read():
+    assert len(CASES) == 113
+    for case in CASES.values():
+        assert case["input"]["kind"] in RUN and set(case["setup"]) <= SETUP, case["id"]
+        for entry in case["expect"]:
+            assert list(entry)[0] in OF_THEIR_OWN or expect.unknown(entry) == set(), (case["id"], entry)
+        for step in case["input"].get("steps", ()):
+            assert len(set(step) & {*wire.STEPS, "advance_s"}) == 1, (case["id"], step)
+
+
+def test_pending_lists_cases_that_are_there_and_says_why():
+    listed = [id for group in PENDING.values() for id in group["cases"]]
+    assert set(listed) <= set(CASES) and len(set(listed)) == len(listed)
+    assert all(group["reason"] for group in PENDING.values())
