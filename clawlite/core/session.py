@@ -5,11 +5,12 @@ comes, and ``claw.initialize`` opens a session then.  After ``claw.shutdown`` th
 Decisions (docs/adr/0006): checks in the order version, params, state; the image outranks the manifest in
 ``initialize``; a refused ``initialize`` leaves a running session as it was; batches are answered as batches.
 """
-from clawlite.core import rpc, tools
+from clawlite.core import rpc
 from clawlite.core.effect import SEND
 from clawlite.core.errors import ClawError, InvalidParams, InvalidRequest, MethodNotFound, unexpected
 from clawlite.core.lifecycle import STOPPED
 from clawlite.core.rpc import field
+from clawlite.core.tools import call
 
 DRAIN_MS = 5000                 # claw.shutdown without timeout_ms
 
@@ -168,7 +169,7 @@ class Session:
             self._calls.pop(request_id, None)
             ran.append(True)
             reply(rpc.error(id, error) if error else rpc.result(id, value.to_json()))
-        number = self.agent.begin(tools.call(self.agent.image, name, arguments, "operator", policy), ended, now_ms)
+        number = self.agent.begin(call(self.agent.image, name, arguments, "operator", policy), ended, now_ms)
         if not ran:
             self._calls[request_id] = number
 

@@ -92,11 +92,11 @@ class _Board:
         return self._bench.environment(MICROPYPATH=f"{self._tree}:{self._tree}/bench:.frozen")
 
     def _compile(self, mpy_cross: str) -> None:
-        firmware.build(self._tree, mpy_cross)
-        script = os.path.join(self._tree, "bench")
+        firmware.build(self._tree, mpy_cross, {"board": self._bench.script("board.py")})
+        script = os.path.join(self._tree, "bench")      # apart: it is no part of what a board gets
         os.makedirs(script)
-        spawn([mpy_cross, "-O3", "-s", "board.py", "-o", os.path.join(script, "board.mpy"), self._bench.script("board.py")],
-              self._bench.environment())
+        os.rename(os.path.join(self._tree, "board.mpy"), os.path.join(script, "board.mpy"))
+
 
 
 def _command(name: str, package: str) -> str:

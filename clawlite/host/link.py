@@ -4,8 +4,8 @@ On MicroPython every module costs its object, its dictionary and the names that 
 modules instead of twenty-five hold some 15 KB less heap (64-bit words).  What a module means does not change:
 
 1. Modules of a unit stand one after the other, in the order of their imports; imports between them go.
-2. Top-level names stay as they are, unless two modules of a unit share one: then the later gets its module's name before it.
-   Those with an underscore are numbered.
+2. Top-level names stay as they are, unless two modules of a unit share one: then the later gets its module's name before it
+   (rename.py shortens them all).
 3. Integers that a module names in capitals are written where they are used, and their names go.
 4. Modules outside every unit stay alone; their imports are led to the units.
 5. Parameters that nobody passes by name are named by their place (shorten.py).
@@ -85,15 +85,11 @@ class Linker:
     def _name(self):
         alone = [[name] for name in self.modules if name not in self.unit_of]
         for names in list(self.units.values()) + alone:
-            taken, private = set(dir(builtins)), 0
+            taken = set(dir(builtins))
             for name in names:
                 for defined in sorted(self.modules[name].defined):
                     clear = defined not in taken and (name, defined) not in self.hidden
-                    if defined.startswith("_") and not defined.startswith("__"):
-                        private += 1
-                        new = f"_{private}"     # the same few names in every unit
-                    else:
-                        new = defined if clear or names in alone else f"{name}_{defined}"
+                    new = defined if clear or names in alone else f"{name}_{defined}"
                     self.new_names[name, defined] = new
                     taken.add(new)
 

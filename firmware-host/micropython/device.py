@@ -2,7 +2,7 @@
 
 It carries effects out (clawlite/core/effect.py) and decides nothing; clawlite/linux/shell.py is its like on Linux.
 stdin is read byte by byte: ``read(n)`` on a board blocks until n bytes have come.  What an image does not need is
-not loaded: the console for an operator's line, pins, the log.
+not loaded: the console for an operator's line, the operator's session for a person's, pins, the log.
 """
 import gc
 import os
@@ -15,7 +15,6 @@ from clawlite.core.agent import Agent
 from clawlite.core.frame import TEXT, TOO_LONG, Framer
 from clawlite.core.handlers import Handlers
 from clawlite.core.image import PINS
-from clawlite.core.session import Session
 from jsontext import dumps, loads
 from memory import drop
 
@@ -45,15 +44,14 @@ class Device:
             pins = SimulatedPins(image.section(PINS) or [], self.now_ms)
         self.handlers = Handlers(builtin, maker, pins)
         self.agent = Agent(image, 0, _MAX_TASKS)
-        self.session = Session(self.agent, loads)
-        epoch = epoch_s()
-        if epoch is not None:
-            self.session.set_clock(epoch, 0)
+        self.session = None             # until a record comes
         if "log" in image.requires:
             from logfile import Log
             self.log = Log(folder, dumps)
         self.terminal = not operator and is_terminal()
-        if not operator:
+        if operator:
+            self.begin_session()
+        else:
             from clawlite.core.console import Console
             from clawlite.core.printable import printable
             self.console = Console(self.agent, not self.terminal)
@@ -75,6 +73,15 @@ class Device:
         self._prompt = b""              # what stands on the console's last line
         self._return = False            # the last byte was a carriage return
         self._open = False              # what a provider says piece by piece stands on the last line
+
+    def begin_session(self):
+        """Make the operator's session, if there is none."""
+        if self.session is None:
+            from clawlite.core.session import Session
+            self.session = Session(self.agent, loads)
+            epoch = epoch_s()
+            if epoch is not None:
+                self.session.set_clock(epoch, self.now_ms())
 
     def now_ms(self) -> int:
         """Return monotonic milliseconds that never wrap: ``ticks_ms`` does, on a board after 12 days."""
@@ -111,7 +118,7 @@ class Device:
 
     def step(self):
         wait = -1
-        for at in (self.agent.deadline(), self.session.deadline(), self.handlers.deadline()):
+        for at in (self.agent.deadline(), self.session.deadline() if self.session else None, self.handlers.deadline()):
             if at is not None and (wait < 0 or at - self._now < wait):
                 wait = at - self._now if at > self._now else 0
         if self.at_end and not self.net:
@@ -127,7 +134,8 @@ class Device:
             self.end_of_input()
         now = self.now_ms()
         self.agent.tick(now)
-        self.session.tick(now)
+        if self.session:
+            self.session.tick(now)
         self.settle()
 
     def read(self) -> bytes:
@@ -185,6 +193,11 @@ class Device:
             except MemoryError:
                 self.console.too_long(len(data), MAX_LINE)
         else:
+            try:
+                self.begin_session()
+            except MemoryError:
+                self.console.too_long(len(data), MAX_LINE)
+                return
             self.session.record(data, now)
 
     def stopped(self, drained: bool, now_ms: int):
