@@ -14,7 +14,7 @@ SAYS = "All is well."
 TOOL = "read-soil"
 _KEEP = 2
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nConnection: close\r\n%s\r\n"
-_DELTA = (b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":%s,'
+_DELTA = (b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"llama3.2","choices":[{"index":0,"delta":%s,'
           b'"finish_reason":%s}]}\n\n')
 _CALL = (b'{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"%s","arguments":"{}"}}]}' % TOOL.encode())
 

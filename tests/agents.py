@@ -422,5 +422,5 @@ def make_greenhouse(folder: Path) -> Path:
     """Write and build the template in *folder*; return its image."""
     from clawlite.host import new
     from clawlite.host.build import build_beside
-    new.new(str(folder))
+    new.new(str(folder), offline=True)
     return Path(build_beside(str(folder)))

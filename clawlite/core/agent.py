@@ -29,9 +29,10 @@ class Agent:
         self.waiting = []       # tasks with an approval, in the order in which they asked
         self.on_wait = None     # function(task, now_ms): another approval waits first now; task is None when none does
         self.calls = None       # the last 8 (tool.call event, how its approval was answered), where a console keeps them
-        self.codecs = None      # (loads, dumps) and
-        self.meter = None       # meter.Meter: set by a shell that reaches remote providers
-        self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again; so too
+        self.prepare = None     # function(): a shell that reaches remote providers sets these three, before the first turn:
+        self.codecs = None      # (loads, dumps)
+        self.meter = None       # meter.Meter
+        self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again
         self._max_tasks = max_tasks
         self._last = 0
         self._chain = None
@@ -40,6 +41,8 @@ class Agent:
     def chain(self):
         """Return the ``chain.Chain`` of this agent's providers, made when it is first asked for."""
         if self._chain is None:
+            if self.prepare:
+                self.prepare()
             from clawlite.core.chain import Chain
             self._chain = Chain(self.image, self.codecs, self.meter, self.keep_bytes)
         return self._chain

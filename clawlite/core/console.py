@@ -30,6 +30,7 @@ class Console:
         self.failed = False             # True once a turn ended with an error
         self.interrupted = False        # True once Ctrl-C ended a turn
         self.once = False               # leave after the first turn
+        self.on_turn = None             # function(messages of a turn), at its end
         self._lines = []
         self._history = None
         self._turn = None               # number of the task, while one is under way
@@ -90,6 +91,10 @@ class Console:
         self._closing = True
         self._work(now_ms)
 
+    def tell(self, text: str):
+        """Say what is no part of an answer."""
+        self.agent.effects.append((TELL, text))
+
     def _say(self, text: str):
         self.agent.effects.append((SAY, text))
 
@@ -137,12 +142,13 @@ class Console:
 
     def _begin(self, text: str, now_ms: int):
         self._turn = _BEGINNING
-        if self._history is None:
-            from clawlite.core.history import History
-            self._history = History(self.agent.keep_bytes)
         try:
-            number = self.agent.begin(turn(self.agent.image, text, self.agent.chain(), self._history), self._ended, now_ms,
-                                      self.agent.image.agent.turn_ms)
+            agent = self.agent
+            chain = agent.chain()
+            if self._history is None:
+                from clawlite.core.history import History
+                self._history = History(agent.keep_bytes)
+            number = agent.begin(turn(agent.image, text, chain, self._history), self._ended, now_ms, agent.image.agent.turn_ms)
         except Exception as e:
             self._ended(None, e, now_ms)
             return
@@ -154,9 +160,11 @@ class Console:
         self._turn = None
         if error:
             self.failed = True
-            self.agent.effects.append((TELL, told(error)))
+            self.tell(told(error))
         elif not clean:
             self.clean = False
+        if self.on_turn and self._history and self._history.turn:
+            self.on_turn(self._history.turn)
         self._prompt()
         if not beginning:               # else the loop that began it goes on: no recursion per line
             self._work(now_ms)

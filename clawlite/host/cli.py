@@ -26,12 +26,13 @@ def cli():
 @cli.command()
 @click.argument("name")
 @click.option("--template", default="greenhouse", help="greenhouse (default), chat, blink or empty")
-@click.option("--endpoint", metavar="URL", help="a server with an OpenAI-compatible API, asked before the rules")
-@click.option("--model", metavar="MODEL", help="what that server calls the model")
-def new(name, template, endpoint, model):
+@click.option("--endpoint", metavar="URL", help="a server with an OpenAI-compatible API, asked before the rules; http://127.0.0.1:11434/v1")
+@click.option("--model", metavar="MODEL", help="what that server calls the model; llama3.2")
+@click.option("--offline", is_flag=True, help="the rules alone: no model is asked")
+def new(name, template, endpoint, model, offline):
     """Make a project in the folder NAME that builds and runs as it is."""
     from clawlite.host import new as project
-    ui.made(name, project.new(name, template, endpoint, model))
+    ui.made(name, project.new(name, template, endpoint, model, offline))
 
 
 @cli.command()

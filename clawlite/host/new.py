@@ -9,8 +9,7 @@ from clawlite.host.remotes import endpoint_problem
 FOLDER = os.path.join(os.path.dirname(__file__), "templates")
 DEFAULT = "greenhouse"
 ENDPOINT, MODEL = "http://127.0.0.1:11434/v1", "llama3.2"       # of a template that wants a model, when nobody names one
-WANTS_MODEL = ("chat",)
-TAKE_MODEL = ("chat", "greenhouse")
+WITH_MODEL = ("chat", "greenhouse")
 RULES = """\
     - inline:                           # rules instead of a model: works without a network (reflex.toml)
         name: "reflex"
@@ -25,7 +24,7 @@ REMOTE = """\
         endpoint: "{endpoint}"
         model: "{model}"
         auth: { type: "none" }
-        retry: { max_attempts: 2, backoff: "exponential", initial_delay_ms: 500 }
+        retry: { max_attempts: 1 }      # the rules answer at once instead
         fallback: [ { provider_ref: "reflex" } ]
 """
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z")
@@ -36,19 +35,20 @@ def templates() -> list[str]:
     return sorted(os.listdir(FOLDER))
 
 
-def new(path: str, template: str = DEFAULT, endpoint: str = None, model: str = None) -> list[str]:
+def new(path: str, template: str = DEFAULT, endpoint: str = None, model: str = None, offline: bool = False) -> list[str]:
     """Write a project into the folder *path*, which must not exist or be empty; return the files, relative to it.
 
-    endpoint, model  of a server with an OpenAI-compatible API, asked before the rules; None: the template's own way
+    endpoint, model  of a server with an OpenAI-compatible API, asked before the rules; None: ENDPOINT and MODEL
+    offline          True: no model is asked, the rules alone answer
     The agent is called as the folder is.  Raises ``ClawError``.
     """
     wrong = endpoint_problem(endpoint) if endpoint else ""
     if wrong:
         raise ClawError(f"--endpoint {endpoint}: {wrong}")
-    if (endpoint or model) and template not in TAKE_MODEL:
-        raise ClawError(f"the template {template} takes no model", f"templates that do: {', '.join(TAKE_MODEL)}")
-    if model and not endpoint and template not in WANTS_MODEL:
-        raise ClawError("--model goes with --endpoint")
+    if (endpoint or model) and template not in WITH_MODEL:
+        raise ClawError(f"the template {template} takes no model", f"templates that do: {', '.join(WITH_MODEL)}")
+    if (endpoint or model) and offline:
+        raise ClawError("--offline asks no model, --endpoint and --model name one", "leave one of them out")
     name = os.path.basename(os.path.abspath(path))
     if not _NAME.match(name):
         raise ClawError(f"{name!r} cannot name an agent: expected 1 to 63 letters, digits and hyphens", "choose another folder name")
@@ -57,7 +57,7 @@ def new(path: str, template: str = DEFAULT, endpoint: str = None, model: str = N
     if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
         raise ClawError(f"{path} exists and is not empty", "choose another name: nothing of yours is overwritten")
     written = []
-    remote = endpoint or template in WANTS_MODEL
+    remote = template in WITH_MODEL and not offline
     providers = "  providers:\n" + (REMOTE.replace("{endpoint}", endpoint or ENDPOINT).replace("{model}", model or MODEL) if remote else "") + RULES
     source = os.path.join(FOLDER, template)
     for folder, folders, files in os.walk(source):

@@ -73,8 +73,12 @@ class Shell:
         self._second, self._stamp = 0, ""
         self.remote = None
         if "http" in image.requires or "https" in image.requires:
-            from clawlite.linux.remote import Remote
-            self.remote = Remote(self.agent, signals.waker(), now_ms)
+            self.agent.prepare = self.reach
+
+    def reach(self):
+        """Load what remote providers need: the first turn asks for it, READY does not wait for it."""
+        from clawlite.linux.remote import Remote
+        self.remote = Remote(self.agent, signals.waker(), now_ms)
 
     # -- the loop
 

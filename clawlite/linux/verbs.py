@@ -7,16 +7,18 @@ from clawlite.core.errors import ClawError
 from clawlite.linux import files
 
 USAGE = {
-    "run": "usage: clawlite run [MANIFEST | IMAGE]",
-    "ask": "usage: clawlite ask TEXT [MANIFEST | IMAGE] [--approve]",
+    "run": "usage: clawlite run [MANIFEST | IMAGE] [--record FILE]",
+    "ask": "usage: clawlite ask TEXT [MANIFEST | IMAGE] [--approve] [--record FILE]",
     "serve": "usage: clawlite serve [MANIFEST | IMAGE] --stdio",
 }
 HELP = {
-    "run": "Talk to an agent on this terminal. /help there lists its commands.",
-    "ask": "One turn, then exit: 5 when a tool or policy refused. --approve answers yes to what asks first.",
+    "run": "Talk to an agent on this terminal. /help there lists its commands.\n"
+           "--record FILE appends each turn, as the provider builtin:replay plays it.",
+    "ask": "One turn, then exit: 5 when a tool or policy refused. --approve answers yes to what asks first.\n"
+           "--record FILE appends the turn, as the provider builtin:replay plays it.",
     "serve": "CKP JSON-RPC on stdin and stdout, one JSON document a line.",
 }
-FLAGS = {"run": (), "ask": ("--approve",), "serve": ("--stdio",)}
+FLAGS = {"run": ("--record",), "ask": ("--approve", "--record"), "serve": ("--stdio",)}
 
 
 class Command:
@@ -25,13 +27,15 @@ class Command:
     verb, text  text is for ``ask``
     name        the image or the manifest
     flags       list of options
+    record      file that turns are appended to, or None
     """
 
-    def __init__(self, verb: str, text, name: str, flags: list):
+    def __init__(self, verb: str, text, name: str, flags: list, record=None):
         self.verb = verb
         self.text = text
         self.name = name
         self.flags = flags
+        self.record = record
 
     @property
     def is_image(self) -> bool:
@@ -40,7 +44,7 @@ class Command:
 
     def with_image(self, image: str) -> list:
         """Return the arguments of the same command over *image*."""
-        return [self.verb] + ([self.text] if self.text is not None else []) + [image] + self.flags
+        return [self.verb] + ([self.text] if self.text is not None else []) + [image] + self.flags + (["--record", self.record] if self.record else [])
 
 
 def parse(verb: str, args: list):
@@ -48,6 +52,13 @@ def parse(verb: str, args: list):
     if "--help" in args or "-h" in args:
         print(USAGE[verb] + "\n\n" + HELP[verb])
         return 0
+    record = None
+    if "--record" in args and "--record" in FLAGS[verb]:
+        at = args.index("--record")
+        record = "".join(args[at + 1:at + 2])
+        if not record or record.startswith("--"):
+            return failed("--record: expected a file\n%s" % USAGE[verb])
+        args = args[:at] + args[at + 2:]
     flags = [arg for arg in args if arg.startswith("--")]
     names = [arg for arg in args if not arg.startswith("--")]
     unknown = [flag for flag in flags if flag not in FLAGS[verb]]
@@ -60,7 +71,7 @@ def parse(verb: str, args: list):
     text = names.pop(0) if verb == "ask" else None
     if len(names) > 1:
         return failed("expected one manifest or image, got %s\n%s" % (" ".join(names), USAGE[verb]))
-    return Command(verb, text, names[0] if names else ".", flags)
+    return Command(verb, text, names[0] if names else ".", flags, record)
 
 
 def run(command: Command) -> int:
@@ -73,6 +84,9 @@ def run(command: Command) -> int:
         wake = signals.catch()
         try:
             shell = Shell(image, os.path.dirname(os.path.abspath(command.name)), command.verb == "serve", wake)
+            if command.record:
+                from clawlite.linux.recording import Recording
+                shell.console.on_turn = Recording(command.record, shell.console.tell).turn
             if command.verb == "ask":
                 from clawlite.linux.asking import ask
                 return ask(shell, command.text, "--approve" in command.flags)

@@ -21,7 +21,7 @@ def files() -> dict[pathlib.Path, bytes]:
     built = {HERE / "gates" / "claw.cbor": compiler.build(manifest.load(HERE / "gates")).data}
     with tempfile.TemporaryDirectory() as folder:
         project = pathlib.Path(folder) / "greenhouse"
-        new.new(str(project))
+        new.new(str(project), offline=True)
         built[HERE / "greenhouse" / "claw.cbor"] = compiler.build(manifest.load(project)).data
         built[HERE / "greenhouse" / "tools.py"] = (project / "tools.py").read_bytes()
     return built

@@ -5,10 +5,14 @@ import resource
 
 import pytest
 from agents import Agent, clawlite, eventually, linux, without_root_rights
+from providers.project import nobody
+
+from clawlite.core.image import Image
 
 FILES = ["claw.yaml", "clawlite.toml", "policy.yaml", "reflex.toml", "tools.py", "tools/read-soil.yaml", "tools/water.yaml"]
 QUESTION = ("Approve water(seconds=3)?\n  rule ask-before-watering asks first: water does not flow back\n"
             "  (60 s, then denied)\n")
+AWAY = "provider model: connection refused (tried 1 of 1); next: reflex\n"
 DRY = "The soil is dry: 21 %. I would water it for 3 seconds.\n"
 
 
@@ -20,14 +24,17 @@ def _tree(folder) -> dict:
 def project(tmp_path_factory):
     """Return a project that is built; who changes it takes a folder of their own."""
     folder = tmp_path_factory.mktemp("projects")
-    assert clawlite("new", "g", cwd=folder).returncode == 0
+    assert clawlite("new", "g", "--offline", cwd=folder).returncode == 0
     assert clawlite("build", cwd=folder / "g").returncode == 0
     return folder / "g"
 
 
 def test_the_newcomers_script(tmp_path):
-    """``clawlite new g && cd g && clawlite run`` answers "is the soil dry?", asks before it waters, and waters after y."""
-    done = clawlite("new", "g", cwd=tmp_path)
+    """``clawlite new g && cd g && clawlite run`` answers "is the soil dry?", asks before it waters, and waters after y.
+
+    No model is there (the port is not the default one: somebody may have one): the rules answer, and each turn says so.
+    """
+    done = clawlite("new", "g", "--endpoint", nobody()[1], cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "Made g with %s.\nNext: cd g && clawlite run\n" % ", ".join(FILES)
     project = tmp_path / "g"
@@ -35,7 +42,7 @@ def test_the_newcomers_script(tmp_path):
     with Agent(linux("run"), tmp_path / "home", terminal=True, cwd=project) as agent:
         assert agent.expect("> ") == "g 1.0.0 is ready. /help lists the commands.\n"
         agent.line("is the soil dry?")
-        assert agent.expect("[y/N] ") == "is the soil dry?\n" + DRY + QUESTION
+        assert agent.expect("[y/N] ") == "is the soil dry?\n" + AWAY + DRY + QUESTION
         agent.line("y")
         assert agent.expect("\n> ") == "y\nWatered for 3 s."
         agent.end()
@@ -241,7 +248,7 @@ def test_mistakes_are_told_with_file_line_and_a_way_out(project, tmp_path, file,
 def test_nothing_is_written_outside_the_project_and_the_state(tmp_path):
     home, state = tmp_path / "home", tmp_path / "elsewhere"
     (tmp_path / "p").mkdir()
-    for words in (("new", "g"), ("check", "g"), ("build", "g"), ("inspect", "g/claw.cbor"), ("ask", "is the soil dry?", "g")):
+    for words in (("new", "g", "--offline"), ("check", "g"), ("build", "g"), ("inspect", "g/claw.cbor"), ("ask", "is the soil dry?", "g")):
         with Agent(linux(*words), home, cwd=tmp_path / "p", env={"CLAWLITE_STATE": state}) as agent:
             assert agent.wait() in (0, 5), agent.errors()
     assert _tree(home) == {} and sorted(_tree(state)) == ["g/log.jsonl"]
@@ -317,16 +324,31 @@ def test_ctrl_c_before_there_is_an_agent_is_130_without_a_traceback(tmp_path, wo
 
 @pytest.mark.parametrize("template", ["blink", "chat", "empty", "greenhouse"])
 def test_every_template_builds_and_answers(tmp_path, template):
-    made = clawlite("new", "agent", "--template", template, cwd=tmp_path)
+    asks = template in ("chat", "greenhouse")
+    made = clawlite("new", "agent", "--template", template, *(("--endpoint", nobody()[1]) if asks else ()), cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     done = clawlite("run", "agent", cwd=tmp_path, stdin=b"hello\n", CLAWLITE_STATE=str(tmp_path / "state"))
     assert done.returncode == 0 and "agent " in done.stdout and "Hello!" in done.stdout, (done.stdout, done.stderr)
+    assert (AWAY in done.stdout) == asks
+
+
+@pytest.mark.parametrize("template", ["chat", "greenhouse"])
+def test_a_model_comes_before_the_rules_unless_it_is_left_out(tmp_path, template):
+    """5.2: a fallback chain from a remote provider to the rules."""
+    for name, options, chain in (("a", (), [2, 0]), ("b", ("--offline",), [0])):
+        assert clawlite("new", name, "--template", template, *options, cwd=tmp_path).returncode == 0
+        assert clawlite("build", cwd=tmp_path / name).returncode == 0
+        data = (tmp_path / name / "claw.cbor").read_bytes()
+        image = Image(lambda at, size: data[at:at + size], len(data))
+        assert image.agent.providers == chain
+        if len(chain) > 1:
+            assert image.provider(0)[3:7] == ["127.0.0.1", 11434, "/v1/chat/completions", "llama3.2"]
 
 
 @pytest.mark.parametrize("options, said", [
     (["--endpoint", "ftp://x"], "expected http://HOST/... or https://HOST/..."),
     (["--endpoint", "http://user:pw@h/v1"], "has no place in a URL"),
-    (["--model", "m"], "--model goes with --endpoint"),
+    (["--model", "m", "--offline"], "--offline asks no model"),
     (["--template", "blink", "--endpoint", "http://h/v1"], "takes no model"),
 ])
 def test_a_model_that_cannot_be_is_refused_before_anything_is_written(tmp_path, options, said):

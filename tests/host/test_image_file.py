@@ -241,7 +241,7 @@ def test_a_tools_py_that_fails_as_it_is_loaded_is_one_line_and_exit_2(tmp_path, 
 
 def test_signed_images(tmp_path):
     from clawlite.host.new import new
-    new(str(tmp_path / "g"))
+    new(str(tmp_path / "g"), offline=True)
     for name, text in (("right", "0123456789abcdef-right\n"), ("wrong", "0123456789abcdef-wrong\n"), ("none", ""),
                        ("long", "k" * 200)):
         (tmp_path / name).write_text(text)

@@ -88,7 +88,7 @@ def test_an_empty_text_is_refused(greenhouse_image, tmp_path, text):
 def test_a_tool_that_policy_denies_is_5(greenhouse_image, tmp_path):
     from clawlite.host.build import build_beside
     from clawlite.host.new import new
-    new(str(tmp_path / "p"))
+    new(str(tmp_path / "p"), offline=True)
     rules = tmp_path / "p/reflex.toml"
     rules.write_text(rules.read_text() + '\n[[rule]]\nwhen = "pump on"\ncall = "digital-write"\n'
                      'arguments = { pin = "pump", value = true }\n')
