@@ -30,7 +30,7 @@ $(STAMP):
 run: $(STAMP)           ## start the example agent here; with a model: make run ENDPOINT=http://127.0.0.1:8080/v1 MODEL=name
 	@if [ -n "$(ENDPOINT)" ]; then rm -rf build/model && $(BIN)/clawlite new build/model --endpoint "$(ENDPOINT)" \
 		$(if $(MODEL),--model "$(MODEL)") && exec $(BIN)/clawlite run build/model; fi; \
-	test -f $(AGENT)/claw.yaml || $(BIN)/clawlite new $(AGENT); exec $(BIN)/clawlite run $(AGENT)
+	test -f $(AGENT)/claw.yaml || $(BIN)/clawlite new $(AGENT) --offline; exec $(BIN)/clawlite run $(AGENT)
 
 test: $(STAMP)          ## every test: CPython, Cython, MicroPython
 	@rm -rf $(RESULTS); rc=0; $(MAKE) -s test-ext || rc=1; $(MAKE) -s test-main || rc=1; $(MAKE) -s report; exit $$rc

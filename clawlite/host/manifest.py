@@ -103,6 +103,9 @@ def load(path) -> Manifest:
 
 
 def _locate(path: str) -> str:
+    if path.endswith(".py"):
+        raise ManifestErrors([Problem((), "expected a manifest, found Python", path,
+                                      hint="name claw.yaml or its folder: tools.py beside it is read by itself")])
     if not os.path.isdir(path):
         return path
     for name in NAMES:

@@ -57,7 +57,7 @@ class OAuth2(Strict):
 
 
 class Budget(Strict):
-    """The budgets of one turn: they lower what an agent has without them."""
+    """The budgets of one turn."""
     max_rounds: Annotated[int, Meta(ge=1, le=20)] | None = None
     total_timeout_ms: Annotated[int, Meta(ge=1000, le=86400000)] | None = None
     timeout_per_tool_ms: Annotated[int, Meta(ge=1, le=86400000)] | None = None

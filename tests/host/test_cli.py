@@ -154,6 +154,7 @@ ERRORS = [
     ("check empty", ["empty: there is no claw.yaml", "clawlite new"]),
     ("check claw.cbor", ["claw.cbor"]),
     ("check noise.bin", ["noise.bin"]),
+    ("check tools.py", ["tools.py: expected a manifest, found Python", "claw.yaml"]),
     ("check g", ["g", "does not exist"]),
     ("check --nope", ["No such option", "--nope"]),
     ("check a b", ["unexpected extra argument"]),
