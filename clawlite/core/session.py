@@ -6,11 +6,11 @@ Decisions (docs/adr/0006): checks in the order version, params, state; the image
 ``initialize``; a refused ``initialize`` leaves a running session as it was; batches are answered as batches.
 """
 from clawlite.core import rpc
+from clawlite.core.calls import Calls
 from clawlite.core.effect import SEND
 from clawlite.core.errors import ClawError, InvalidParams, InvalidRequest, MethodNotFound, unexpected
 from clawlite.core.lifecycle import STOPPED
 from clawlite.core.rpc import field
-from clawlite.core.tools import call
 
 DRAIN_MS = 5000                 # claw.shutdown without timeout_ms
 
@@ -29,7 +29,7 @@ class Session:
         self._open = False
         self._beat_ms = None
         self._clock = None              # (epoch seconds, at monotonic ms), None while the clock is unset
-        self._calls = {}                # request_id -> task number, of the calls under way
+        self._calls = Calls(agent)
 
     def set_clock(self, epoch_s: int, now_ms: int):
         """Say what time it is: for the time stamps of heartbeats."""
@@ -110,8 +110,8 @@ class Session:
         if method == "claw.shutdown":
             return self._shutdown(request.id, params, reply, now_ms)
         if method == "claw.tool.call":
-            return self._tool_call(request.id, params, reply, now_ms)
-        return self._answer(request.id, params, method == "claw.tool.approve", reply, now_ms)
+            return self._calls.begin(request.id, params, reply, now_ms)
+        return self._calls.answer(request.id, params, method == "claw.tool.approve", reply, now_ms)
 
     def _serves(self, method: str) -> bool:
         """A method is answered when the image declares its primitive: tools need a tool."""
@@ -149,40 +149,6 @@ class Session:
         self.agent.stop(DRAIN_MS if timeout_ms is None else timeout_ms,
                         lambda drained, _: reply(rpc.result(id, {"drained": drained})), now_ms)
 
-    def _tool_call(self, id, params: dict, reply, now_ms: int):
-        name = field(params, "name", str, "")
-        arguments = field(params, "arguments", dict, "")
-        context = field(params, "context", dict, "")
-        request_id = field(context, "request_id", str, "context.")
-        if not is_uuid(request_id):
-            raise InvalidParams("context.request_id: expected a UUID, got %s" % request_id[:40])
-        field(context, "identity", str, "context.")
-        policy = field(context, "policy", str, "context.", False)
-        sandbox = field(context, "sandbox", str, "context.", False)
-        if sandbox is not None and sandbox != self.agent.image.agent.sandbox:
-            raise InvalidParams("context.sandbox: unknown sandbox %s" % sandbox[:60], "this agent has: %s" % self.agent.image.agent.sandbox)
-        if request_id in self._calls:
-            raise InvalidRequest("context.request_id: a call with this id is under way", "send a new id with a new call")
-        ran = []                        # not empty once the call has ended, which may be before begin returns
-
-        def ended(value, error, _):
-            self._calls.pop(request_id, None)
-            ran.append(True)
-            reply(rpc.error(id, error) if error else rpc.result(id, value.to_json()))
-        number = self.agent.begin(call(self.agent.image, name, arguments, "operator", policy), ended, now_ms)
-        if not ran:
-            self._calls[request_id] = number
-
-    def _answer(self, id, params: dict, approved: bool, reply, now_ms: int):
-        """Answer a pending call.  An id that is unknown, expired or used releases nothing, and the reply says so."""
-        number = self._calls.get(field(params, "request_id", str, ""))
-        reason = field(params, "reason", str, "", False)
-        task = self.agent.tasks.get(number)
-        waits = task is not None and task.approval is not None
-        reply(rpc.result(id, {"acknowledged": waits}))
-        if waits:                       # after the reply: the acknowledgement comes before the call's own result
-            self.agent.answer(task, approved, reason or "", now_ms)
-
     def tick(self, now_ms: int):
         """Send a heartbeat when one is due, while READY (CKP 0.2.0, 9.3.1)."""
         if self._beat_ms is not None and now_ms >= self._beat_ms:
@@ -197,11 +163,3 @@ class Session:
     def deadline(self):
         """Return the monotonic time of the next heartbeat, or None."""
         return self._beat_ms
-
-
-def is_uuid(text: str) -> bool:
-    """Return whether *text* is a UUID in its text form (RFC 9562, 4): 8-4-4-4-12 hexadecimal digits."""
-    if len(text) != 36 or not text[8] == text[13] == text[18] == text[23] == "-":
-        return False
-    digits = text.replace("-", "")
-    return len(digits) == 32 and not digits.strip("0123456789abcdefABCDEF")

@@ -16,7 +16,7 @@ from clawlite.host.sentences import take_out
 UNITS = {
     "base": ["errors", "text", "cbor", "image", "memory", "sentence"],
     "core": ["effect", "policy", "schema", "lifecycle", "tools", "task", "agent", "handlers", "frame", "jsontext", "device"],
-    "operator": ["rpc", "session"],
+    "operator": ["rpc", "calls", "session"],
     "talk": ["printable", "render", "turn", "chain", "history", "console"],
     "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],
 }

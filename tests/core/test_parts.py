@@ -6,7 +6,7 @@ from clawlite.core.handshake import negotiate, parse_version
 from clawlite.core.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
 from clawlite.core.printable import printable
 from clawlite.core.render import call_text, canonical, quote
-from clawlite.core.session import is_uuid
+from clawlite.core.calls import is_uuid
 
 
 def raised(kind, function, *args):
