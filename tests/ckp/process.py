@@ -25,6 +25,7 @@ CONF = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": AGENT, "version": 
 INITIALIZE = {"jsonrpc": "2.0", "id": "boot", "method": "claw.initialize", "params": {
     "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "1.0.0"}, "manifest": CONF, "capabilities": {}}}
 NOT_JSON = object()
+_images = {}                        # text of a manifest -> its image: most cases begin with the same one
 
 
 def filled(value, folder: Path):
@@ -42,6 +43,18 @@ def lines(path: Path) -> list:
     return path.read_text().splitlines() if path.exists() else []
 
 
+def _served(project: Path) -> Path:
+    """Return the image of the manifest in *project*, or the folder itself when it cannot be compiled."""
+    text, image = (project / "claw.yaml").read_text(), project / "claw.cbor"
+    if text not in _images:
+        try:
+            _images[text] = Path(build_beside(str(project))).read_bytes()
+        except ManifestErrors:
+            return project
+    image.write_bytes(_images[text])
+    return image
+
+
 class World:
     """What surrounds one case: files, environment, and the image of its manifest.
 
@@ -55,11 +68,7 @@ class World:
         self.workspace.mkdir(parents=True)
         (self.workspace / "a").write_text("a note")
         made = made or manifests.resolved(case["setup"])
-        project = manifests.write(folder / "project", filled(made, folder))
-        try:
-            self.served = build_beside(str(project))
-        except ManifestErrors:
-            self.served = project
+        self.served = _served(manifests.write(folder / "project", filled(made, folder)))
         if "fault" in case["setup"]:
             assert case["setup"]["fault"] == "memory backend path not writable"
             (self.state / "memory").write_text("a file stands where the folder of the stores belongs")

@@ -121,6 +121,8 @@ def run_policy(case: dict, folder) -> None:
 def _image(folder, given: dict) -> Image:
     tool = dict(given["tool"])
     hints = tool.pop("annotations", None)
+    if "metadata_annotations" in tool:
+        tool["annotations"] = tool.pop("metadata_annotations")
     schema = {"type": "object", "properties": {name: {} for name in given.get("args", {})}, "required": list(given.get("args", {}))}
     inline = {"metadata": tool, "description": "d", "input_schema": schema}
     document = copy.deepcopy(MINIMAL)

@@ -19,7 +19,7 @@ def run(case: dict, folder) -> None:
     job_ms, kind = channel.pop("job_ms"), channel.pop("type")
     made["channels"] = [{"metadata": {"name": "trigger"}, "spec": {"type": kind, "transport": "polling", "auth": {"secret_ref": "NONE"},
                                                                    "trigger": channel}}]
-    seen = Seen(Clockwork(World(case, folder, made)), job_ms)
+    seen = Seen(Clockwork(World(case, folder, made)).open(), job_ms)
     seen.play(given["advance_s"])
     for entry in case["expect"]:
         expect.check(seen, entry)
