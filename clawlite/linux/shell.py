@@ -22,6 +22,7 @@ from clawlite.linux import signals
 from clawlite.linux.files import Log, state_folder
 from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.maker import load
+from clawlite.linux.screen import Screen
 from clawlite.linux.wire import Wire, take_over
 
 ABILITIES = ("http", "https", "log", "pins", "reflex", "replay", "tools", "tools.py")
@@ -65,10 +66,10 @@ class Shell:
         self.framer = Framer(MAX_LINE, operator)
         self.log = Log(image.agent.name, dumps)
         self.wire = Wire(ends[0], ends[1], wake)
+        self.screen = Screen(self.wire, self.terminal)
+        self._first = True              # no prompt has been shown: the terminal is as it was found
         self.code = None                # the exit code, once it is known
-        self._shown = None              # the prompt on the terminal's last line
         self._asked = None              # the task whose question was put last
-        self._open_line = False         # what a provider says piece by piece stands on the last line
         self._interrupts = 0
         self._second, self._stamp = 0, ""
         self.remote = None
@@ -97,6 +98,7 @@ class Shell:
         self.handlers.close()
         if self.remote:
             self.remote.close()
+        self.screen.close()
         self.wire.flush(LEAVE_MS)
         self.log.close()
 
@@ -112,6 +114,7 @@ class Shell:
     def step(self):
         """Wait for whatever comes next, and deal with it."""
         data = self.wire.wait(self.wait_ms())
+        self.screen.heed()
         if data:
             self._interrupts = 0
             self.framer.feed(data)
@@ -151,6 +154,8 @@ class Shell:
             if not early:
                 self.settle()
             event = self.framer.next_event()
+        if self.screen.at_end:
+            self.wire.at_end = True
 
     def text(self, data: bytes, early: bool):
         try:
@@ -158,7 +163,7 @@ class Shell:
         except ValueError:
             self.console.not_text()
             return
-        self._shown = None              # the person's Enter has ended the prompt's line
+        self.screen.entered()
         self.console.line(text, now_ms(), early)
 
     def end_of_input(self):
@@ -177,15 +182,13 @@ class Shell:
     def interrupt(self):
         """Ctrl-C: end the turn; with none under way, say how to leave; twice, leave."""
         self._interrupts += 1
+        self.screen.interrupt()
         if self._interrupts > 1 or self.operator:
             self.code = 130
         elif self.console.interrupt(now_ms()):
             self._interrupts = 0
         else:
-            shown = self._shown
-            self.show("Press Ctrl-C again to leave, or Ctrl-D.")
-            if shown:
-                self.prompt(shown)
+            self.screen.remind(b"Press Ctrl-C again to leave, or Ctrl-D.\n")
 
     def heed(self):
         """Deal with a Ctrl-C that came while a maker's code ran: before its outcome counts, or the turn would go on."""
@@ -205,6 +208,8 @@ class Shell:
             for task, outcome in ended:
                 self.agent.done(task, outcome, now_ms())
             if not ended and not self.agent.effects:
+                self.ask_anew()
+                self.screen.refresh()
                 return
 
     def poll_handlers(self) -> list:
@@ -221,13 +226,13 @@ class Shell:
             effect[1]["time"] = self.time_stamp()
             self.log.write(effect[1])
         elif kind == E.SAY:
+            self.hear_out()
             self.show(effect[1])
         elif kind == E.TELL:
             self.tell(effect[1])
         elif kind == E.WRITE:
             self.show_piece(effect[1])
         elif kind == E.PROMPT:
-            self.ask_anew()
             self.prompt(effect[1])
         elif kind == E.RUN:
             self.run_handler(effect)
@@ -265,52 +270,60 @@ class Shell:
         except ValueError as e:         # a handler gave what JSON lacks; the caller must still get an answer
             message = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32603, "message": "no JSON: %s" % e}}
             data = dumps(message).encode()
-        lead = b"\n" if self._shown or self._open_line else b""       # a record begins a line; the prompt comes back after it
-        self._open_line = False
-        self.wire.write(lead + self.framer.send(data))
-        if self._shown:
-            shown, self._shown = self._shown, None
-            self.prompt(shown)
+        self.screen.record(self.framer.send(data))
 
     def show(self, text: str):
-        """Show lines of text; on a terminal the prompt gives way first."""
-        lead = b"\n" if self._shown or self._open_line else b""
-        self._shown, self._open_line = None, False
-        self.wire.write(lead + self._printable(text.encode("utf-8", "replace")) + b"\n")
+        self.screen.show(self._printable(text.encode("utf-8", "replace")) + b"\n")
 
     def tell(self, text: str):
         """Show what is no part of an answer: beside it, where the answer alone is wanted."""
         if self.answer_only:
+            if self.terminal:           # which may be stderr's too: it begins a line there
+                self.screen.give_way()
+                self.wire.flush(0)
             os.write(2, self._printable(text.encode("utf-8", "replace")) + b"\n")
         else:
             self.show(text)
 
     def show_piece(self, text: str):
         """Show what a provider says as it comes; the line stays open."""
-        lead = b"\n" if self._shown else b""
-        self._shown, self._open_line = None, not text.endswith("\n")
-        self.wire.write(lead + self._printable(text.encode("utf-8", "replace")))
+        self.screen.show(self._printable(text.encode("utf-8", "replace")), True)
 
-    def ask_anew(self):
+    def asking(self):
+        """Return the task whose question is open, or None."""
+        return self.agent.waiting[0] if self.agent.waiting else None
+
+    def hear_out(self):
         """Before a question is put on a terminal: what was typed before it waits its turn, and answers nothing."""
-        asking = self.agent.waiting[0] if self.agent.waiting else None
-        if self.terminal and asking is not self._asked:
-            self._asked = asking
-            if asking:
+        asking = self.asking()
+        if self.terminal and asking and asking is not self._asked:
+            self.take(True)
+            data = self.wire.ready()
+            while data:
+                self.framer.feed(data)
                 self.take(True)
                 data = self.wire.ready()
-                while data:
-                    self.framer.feed(data)
-                    self.take(True)
-                    data = self.wire.ready()
+
+    def ask_anew(self):
+        self.hear_out()
+        if self._asked is not self.asking():
+            self._asked = self.asking()
+            self.screen.ask(self._asked is not None)
 
     def prompt(self, text: str):
-        if self._open_line:
-            self.wire.write(b"\n")
-            self._open_line = False
-        if self.terminal and self._shown != text:
-            self.wire.write((("\n" if self._shown else "") + text).encode())
-            self._shown = text
+        if self._first:                 # from now on a person edits lines, where the terminal has the abilities
+            self._first = False
+            if self.terminal and has_abilities():
+                from clawlite.linux.terminal import Terminal
+                self.screen.show(b"")
+                self.screen = self.framer = Terminal(self.wire, MAX_LINE)
+        self.ask_anew()
+        self.screen.prompt(text)
+
+
+def has_abilities() -> bool:
+    """Return whether stdin and stdout are a terminal that can move its cursor."""
+    return os.isatty(0) and os.isatty(1) and os.environ.get("TERM", "") not in ("", "dumb")
 
 
 def resolve(path: str, state: str) -> str:

@@ -10,6 +10,13 @@ ASKS = "  (60 s, then denied)\n[y/N] "
 LEAVE = "Press Ctrl-C again to leave, or Ctrl-D.\n"
 
 
+@pytest.fixture(autouse=True, params=["dumb", "xterm"])
+def term(request, monkeypatch):
+    """Each test twice: the kernel edits lines, or the program does."""
+    monkeypatch.setenv("TERM", request.param)
+    return request.param
+
+
 def test_a_conversation_as_a_person_sees_it(greenhouse_image, tmp_path):
     with Agent(linux("run", greenhouse_image), tmp_path, terminal=True) as agent:
         assert agent.expect("> ") == "g 1.0.0 is ready. /help lists the commands.\n"
@@ -26,7 +33,7 @@ def test_a_conversation_as_a_person_sees_it(greenhouse_image, tmp_path):
         assert agent.expect("\n> ") == "\nwater: not approved: the person said no"
         agent.end()
         assert agent.wait() == 0
-        assert agent.unread == "" and agent.errors() == ""
+        assert agent.unread.strip() == "" and agent.errors() == ""
 
 
 def test_quit_leaves(bench):
@@ -215,8 +222,25 @@ def test_sigterm_ends_a_handler_that_hangs(bench, marks):
         assert (marks / "hang-off").exists()
 
 
+def _ctrl_c_twice(agent):
+    agent.send(b"\x03")
+    agent.expect(LEAVE)
+    agent.send(b"\x03")
+
+
+def _while_a_handler_swallows_it(marks):
+    def ending(agent):
+        agent.line("stubborn")
+        eventually((marks / "stubborn-on").exists)
+        agent.send(b"\x03")
+        eventually((marks / "stubborn-caught").exists)
+        agent.send(b"\x03")
+    return ending
+
+
 def test_the_terminal_is_as_it_was_however_the_agent_ends(bench, marks):
-    for ending in (lambda agent: agent.end(), lambda agent: agent.signal(signal.SIGTERM), lambda agent: agent.line("/quit")):
+    for ending in (lambda agent: agent.end(), lambda agent: agent.signal(signal.SIGTERM), lambda agent: agent.line("/quit"),
+                   lambda agent: agent.signal(signal.SIGHUP), _ctrl_c_twice, _while_a_handler_swallows_it(marks)):
         with bench("run", terminal=True) as agent:
             agent.expect("> ")
             ending(agent)
