@@ -31,7 +31,7 @@ class Clockwork:
         self.on_open = lambda task: None
         self.agent = Agent(open_image(str(world.served)), 0)
         self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
-        self.agent.meter = Meter(lambda: (self.now, EPOCH_S // 86400))
+        self.agent.meter = Meter(lambda: (self.now, EPOCH_S + self.now // 1000), dict)
         self.session = Session(self.agent, loads)
         self.session.set_clock(EPOCH_S, 0)
         self.agent.start(0)
