@@ -119,9 +119,10 @@ class Terminal(Editor):
         if self._is_edited:
             super().close()
             self._wire.write(self.output())
+        self._restore()
         for number, handler in handlers:
             signal.signal(number, handler)
-        self._restore()
+        self._restore()                 # a Ctrl-Z may have come between
 
 
 def _columns() -> int:
