@@ -48,7 +48,7 @@ def _device(verb: str, args: list) -> int:
 
     from clawlite.core.errors import ClawError
     try:
-        image = build_beside(command.name)
+        image = build_beside(command.name, verb == "serve")
     except ClawError as e:
         return failed(e, False)
     start = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")

@@ -27,7 +27,7 @@ _HEAD = (str, [str], bytes, [(str, bytes)], [_SPAN])
 TOOL = (str, 128, [None, str], object, object, _MANY, _MANY, (2, str), [str], [(str, _ENTRY)], [None, (_ENTRY,)], _SPAN)
 RULE = (str, 4, str, _MANY, 2, [None, str], str)
 _SECTIONS = {                   # AGENT, TOOLS and PINS of image.py, which imports this
-    1: (str, str, str, 3, -4, -_MANY, [_MANY], -_MANY, -_MANY, str, _SPAN, str, -_MANY, [None, _MANY], [None, 1 << 62]),
+    1: (str, str, str, 3, -4, -_MANY, [_MANY], -_MANY, -_MANY, str, 2, _SPAN, str, -_MANY, [None, _MANY], [None, 1 << 62]),
     2: [(str, _MANY, _MANY, _ENTRY)],
     9: [(str, _MANY, 4, 65536, [None, str], int)],
 }

@@ -55,7 +55,7 @@ class AgentInfo:
 
     def __init__(self, record: list):
         (self.name, self.version, self.identity, self.autonomy, self.level, self.heartbeat_ms, self.providers,
-         self.max_rounds, self.max_message, self.sandbox, self.personality, self.prompt, self.turn_ms,
+         self.max_rounds, self.max_message, self.sandbox, self.isolation, self.personality, self.prompt, self.turn_ms,
          self.tokens_per_hour, self.cost_per_day) = record
 
 

@@ -112,6 +112,8 @@ def _gated(image, tool, arguments, override, event):
         yield (APPROVE, Approval(tool, arguments, rule))
     elif autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS:
         yield (APPROVE, Approval(tool, arguments, None))
+    if image.agent.isolation:
+        raise _no_sandbox(image, tool)
     outcome = yield (RUN, tool, arguments)
     return _result(tool, outcome, image)
 
@@ -153,6 +155,13 @@ def _denied(tool, rule):
     if rule is None:
         return PolicyDenied("Policy denied: no rule allows %s" % tool.name, "add a rule that matches it", data)
     return PolicyDenied("Policy denied: rule %s blocks %s%s" % (rule[0], tool.name, ": " + rule[2] if rule[2] else ""), "", data)
+
+
+def _no_sandbox(image, tool):
+    return SandboxDenied("%s: it needs a sandbox of level process, and this device has none" % tool.name,
+                         "declare level: none to run tools in the agent's own process",
+                         {"tool": tool.name, "sandbox": image.agent.sandbox or None, "reason": "missing mechanism",
+                          "required": ["process"], "missing": ["process"], "available": ["none"]})
 
 
 def _result(tool, outcome, image):

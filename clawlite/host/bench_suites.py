@@ -109,7 +109,7 @@ def _rule_image(path: str, size: int) -> None:
             record = imagefile.encode([name, layout.READ_ONLY, category, 127, None, 0, 65536, [layout.BUILTIN, name], paths, [], None, [0, 0]])
             index.append([name, len(records), len(record), folding.fold(flat, tool, paths)])
             records += record
-    agent = ["bench", "1", "bench", 2, 2, 30000, [], 1, 1, "", [0, 0], "", 1, None, None]
+    agent = ["bench", "1", "bench", 2, 2, 30000, [], 1, 1, "", 0, [0, 0], "", 1, None, None]
     sections = {layout.AGENT: agent, layout.TOOLS: index, layout.RECORDS: records,
                 layout.RULES: imagefile.table([imagefile.encode(rule.record()) for rule in flat]), layout.PROSE: b""}
     with open(path, "wb") as file:

@@ -8,16 +8,17 @@ from clawlite.host import boards, compiler, manifest
 IMAGE = "claw.cbor"
 
 
-def build_beside(name: str) -> str:
+def build_beside(name: str, at_use: bool = False) -> str:
     """Build the manifest *name* (a file or a folder) to ``claw.cbor`` beside it; return that path.
 
+    at_use  see ``compiler.build``
     On a machine with a device key (``$CLAWLITE_DEVICE_KEY_FILE``) it is signed: nothing else runs there.
     Raises ``ManifestErrors``, or ``ClawError`` when the file cannot be written.
     """
     loaded = manifest.load(name)
     path = os.path.join(loaded.folder, IMAGE)
     key_file = os.environ.get("CLAWLITE_DEVICE_KEY_FILE")
-    save(path, compiler.build(loaded, _key(key_file) if key_file else None).data)
+    save(path, compiler.build(loaded, _key(key_file) if key_file else None, at_use).data)
     return path
 
 

@@ -75,9 +75,13 @@ class Prose:
         return [where, len(added)]
 
 
-def build(manifest, key: bytes = None) -> Built:
-    """Compile *manifest* (``manifest.load``); *key* signs the image.  Raises ``ManifestErrors`` with every problem."""
-    unbuilt.refuse(manifest)
+def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
+    """Compile *manifest* (``manifest.load``); *key* signs the image.
+
+    at_use  also what this version lacks where an answer at use says it (unbuilt.py): for an operator
+    Raises ``ManifestErrors`` with every problem.
+    """
+    unbuilt.refuse(manifest, at_use)
     chain.check(manifest)
     manifest.check_handlers()
     rules = folding.flatten(manifest.policies)
@@ -123,12 +127,12 @@ def _agent(manifest, prose) -> list:
     identity = manifest.identity
     processing = [channel.spec.processing for channel in manifest.channels if channel.spec.processing]
     budget = manifest.settings.budget
-    declared = manifest.channels and manifest.tools and manifest.sandbox and manifest.policies
+    declared = manifest.channels and manifest.tools and manifest.sandbox and manifest.policies and not unbuilt.isolation(manifest)
     return [manifest.name, manifest.version or "", identity.name, AUTONOMY.index(identity.spec.autonomy or "supervised"),
             2 if declared else 1, manifest.heartbeat_interval_ms,
             chain.numbers(manifest), budget.max_rounds or MAX_ROUNDS,
             min([p.max_message_length for p in processing if p.max_message_length] or [MAX_MESSAGE]),
-            manifest.sandbox.name if manifest.sandbox else "", prose.add(identity.spec.personality),
+            manifest.sandbox.name if manifest.sandbox else "", unbuilt.isolation(manifest), prose.add(identity.spec.personality),
             manifest.settings.console.prompt, budget.total_timeout_ms or TURN_MS, *chain.limits(manifest)]
 
 

@@ -1,7 +1,8 @@
 """What CKP has and this version does not do yet: refused when an image is built, by field, line and way out.
 
 ``check`` accepts these (they are valid CKP) and says so; nothing here is ever dropped silently.  An entry goes when
-the thing is built.
+the thing is built.  An operator's agent (``serve`` over a manifest) is built all the same where an answer at use can say it:
+tools that need a sandbox of level process answer -32010, methods of memory, skills and swarms -32601.
 """
 from clawlite.host import remotes
 from clawlite.host.chain import BUILTIN_ENDPOINTS
@@ -9,10 +10,19 @@ from clawlite.host.chain import BUILTIN_ENDPOINTS
 LATER = "not supported by this version of clawlite"
 
 UNBUILT_KINDS = ("Skill", "Memory", "Swarm", "Telemetry", "WorldModel")
+SAID_AT_USE = ("Skill", "Memory", "Swarm")
 
 
-def refuse(manifest) -> None:
-    """Add a problem for every part of *manifest* that this version cannot honour."""
+def isolation(manifest) -> int:
+    """Return 1 when the tools of *manifest* need isolation, else 0.  No Sandbox means the most restrictive one (5.7)."""
+    return int(bool(manifest.tools) and (manifest.sandbox is None or manifest.sandbox.spec.level != "none"))
+
+
+def refuse(manifest, at_use: bool = False) -> None:
+    """Add a problem for every part of *manifest* that this version cannot honour.
+
+    at_use  but for those of which an answer at use says it
+    """
     for provider in manifest.providers:
         _provider(manifest, provider)
     for channel in manifest.channels:
@@ -21,12 +31,12 @@ def refuse(manifest) -> None:
         _tool(manifest, tool)
     for policy in manifest.policies:
         _policy(manifest, policy)
-    if manifest.sandbox:
+    if manifest.sandbox and not (at_use and manifest.sandbox.spec.level == "process"):
         _sandbox(manifest, manifest.sandbox)
     for primitive in manifest.primitives():
-        if primitive.kind in UNBUILT_KINDS:
+        if primitive.kind in UNBUILT_KINDS and not (at_use and primitive.kind in SAID_AT_USE):
             manifest.problem(primitive, (), f"{primitive.kind} is {LATER}", hint="remove it from the manifest")
-    if manifest.tools and not manifest.sandbox:
+    if manifest.tools and not manifest.sandbox and not at_use:
         manifest.problem(manifest.tools[0], (), "no Sandbox is declared, and that means the most restrictive one, which is " + LATER,
                         hint="declare sandbox: { inline: { level: none } } to run tools in the agent's own process")
     if manifest.identity.spec.context_files:

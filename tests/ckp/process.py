@@ -48,7 +48,7 @@ def _served(project: Path) -> Path:
     text, image = (project / "claw.yaml").read_text(), project / "claw.cbor"
     if text not in _images:
         try:
-            _images[text] = Path(build_beside(str(project))).read_bytes()
+            _images[text] = Path(build_beside(str(project), True)).read_bytes()
         except ManifestErrors:
             return project
     image.write_bytes(_images[text])
