@@ -38,7 +38,7 @@ class Sink:
 def shell(image: str, operator: bool) -> tuple:
     """Return (shell, sink): a shell over *image* that is READY and writes into the sink."""
     made = Shell(files.open_image(image), os.path.dirname(image), operator, signals.catch())
-    made.wire = Sink()
+    made.wire = made.screen._wire = Sink()
     made.start()
     return made, made.wire
 
