@@ -42,6 +42,28 @@ def test_a_question_that_waited_behind_another_is_put_with_the_time_that_is_left
     assert words(it.step(80000, "tick", None)) == ["<> >"]
 
 
+def test_a_question_is_put_although_the_call_before_it_still_runs():
+    it = player()
+    it.step(1000, "record", water(1))
+    it.step(1000, "record", water(2))
+    assert words(it.step(1500, "line", "y")) == asks(2, 60)
+    assert words(it.step(3000, "tick", None)) == []
+    assert words(it.step(3100, "line", "n")) == ["<> >"]
+
+
+def test_a_turn_that_ends_while_another_question_waits_gives_no_prompt_before_it():
+    it = player()
+    it.step(1000, "line", "water the plants for 1 seconds")
+    it.step(1000, "record", water(2))
+    assert words(it.step(1500, "line", "n"))[-2:] == asks(2, 60)
+    assert [effect[0] for effect in it.step(1600, "line", "n")].count("prompt") == 1
+    it = player()
+    it.step(1000, "line", "water the plants for 1 seconds")
+    it.step(1000, "record", water(2))
+    effects = it.step(1500, "line", "n")
+    assert [effect[0] for effect in effects].count("prompt") == 1, words(effects)
+
+
 def test_a_question_whose_first_ran_out_is_put():
     it = player()
     it.step(1000, "record", water(1))

@@ -172,6 +172,22 @@ def test_suspended_and_resumed(bench_image, tmp_path, marks):
         assert agent.wait() == 0 and termios.tcgetattr(agent.theirs) == agent.settings
 
 
+def test_stopped_and_continued_by_somebody_else(bench):
+    with bench("run", terminal=True) as agent:
+        agent.expect("> ")
+        agent.send("echo o")
+        agent.expect("echo o")
+        agent.signal(signal.SIGSTOP)
+        termios.tcsetattr(agent.theirs, termios.TCSANOW, agent.settings)        # as a shell does
+        agent.signal(signal.SIGCONT)
+        agent.expect("> echo o")
+        assert not local_flags(agent) & termios.ICANON
+        agent.send("n\n")
+        agent.expect("You said: on\n> ")
+        agent.end()
+        assert agent.wait() == 0 and termios.tcgetattr(agent.theirs) == agent.settings
+
+
 def test_ctrl_backslash_leaves_the_terminal_as_it_was(bench):
     with bench("run", terminal=True) as agent:
         agent.expect("> ")
