@@ -21,33 +21,33 @@ ROOM_KIB = 192                  # for times: what a board has, not what it can j
 CALLS = 1000
 TURNS = 310
 NOTE = "64-bit unix port"
+STEPS = f"-X heapsize, in steps of {STEP_KIB} KiB, {TRIES} of {TRIES} runs"
 
 
 def calls(bench):
     """Yield rows: size of what is flashed and loaded, heap in use, time of a call, and the smallest heaps."""
-    board = _Board(bench)
+    board = Board(bench)
     found = board.run("calls", CALLS)
     row = board.row
     roomy = f"heap of {ROOM_KIB} KiB"
     yield row(f"{CALLS} calls, a line at once", "us", [ns / 1000 for ns in found["ns"]], roomy, heap_peak=found["uncollected"])
     for case, size in (("READY", found["ready"]), (f"after {CALLS} calls", found["after"])):
         yield row(f"heap in use, {case}", "KiB", [size / 1024], "after a collection; %d bytes before our code" % found["start"])
-    steps = f"-X heapsize, in steps of {STEP_KIB} KiB, {TRIES} of {TRIES} runs"
-    yield row(f"smallest heap for {CALLS} calls", "KiB", [board.smallest("calls", CALLS)], steps, target=HEAP_KIB)
-    yield row("smallest heap for 31 turns", "KiB", [board.smallest("turns", 31)], steps)
+    yield row(f"smallest heap for {CALLS} calls", "KiB", [board.smallest(board.command("calls", CALLS))], STEPS, target=HEAP_KIB)
+    yield row("smallest heap for 31 turns", "KiB", [board.smallest(board.command("turns", 31))], STEPS)
     yield row(".mpy of core and shell", "KiB", [board.size() / 1024], "-O3")
     yield row(".mpy that is loaded at READY", "KiB", [board.size(found["modules"]) / 1024], "-O3")
 
 
 def turn(bench):
     """Yield rows: one turn of the console."""
-    board = _Board(bench)
+    board = Board(bench)
     found = board.run("turns", TURNS)
     yield bench.row("turn", "on MicroPython", "us", [ns / 1000 for ns in found["ns"]], python=board.version,
                     note=f"{NOTE}; heap of {ROOM_KIB} KiB", heap_peak=found["uncollected"])
 
 
-class _Board:
+class Board:
     """The .mpy tree of one run, and the interpreter for it.  Raises ``ClawError`` when a command is missing."""
 
     def __init__(self, bench):
@@ -66,18 +66,23 @@ class _Board:
 
     def run(self, what: str, count: int) -> dict:
         """Return what benchmarks/board.py found.  Raises ``ClawError``: MemoryError too."""
-        return json.loads(spawn(self._command(what, count, ROOM_KIB), self._environment()))
+        return json.loads(spawn(self.within(self.command(what, count), ROOM_KIB), self.environment()))
 
-    def smallest(self, what: str, count: int) -> int:
-        """Return the smallest heap in KiB, a multiple of ``STEP_KIB``, in which it works; found by halving."""
+    def smallest(self, command: list, said: bytes = b"", line: bytes = b"", **more: str) -> int:
+        """Return the smallest heap in KiB, a multiple of ``STEP_KIB``, in which *command* works; found by halving.
+
+        said  what its output has when it did; line: what it reads; more: of its environment
+        """
+        def works(heap_kib):
+            done = subprocess.run(self.within(command, heap_kib), env=self.environment(**more), input=line, capture_output=True)
+            return done.returncode == 0 and said in done.stdout
         bad, good = 0, MOST_KIB // STEP_KIB
         while good - bad > 1:
             middle = (good + bad) // 2
-            command = self._command(what, count, middle * STEP_KIB)
-            if any(subprocess.run(command, env=self._environment(), capture_output=True).returncode for _ in range(TRIES)):
-                bad = middle
-            else:
+            if all(works(middle * STEP_KIB) for _ in range(TRIES)):
                 good = middle
+            else:
+                bad = middle
         return good * STEP_KIB
 
     def size(self, modules: list = None) -> int:
@@ -85,11 +90,15 @@ class _Board:
         return sum(os.path.getsize(os.path.join(self._tree, name)) for name in os.listdir(self._tree)
                    if name.endswith(".mpy") and (modules is None or name[:-4] in modules))
 
-    def _command(self, what: str, count: int, heap_kib: int) -> list:
-        return [self._micropython, "-X", f"heapsize={heap_kib}k", "-m", "board", what, self._image, str(count)]
+    def command(self, what: str, count: int) -> list:
+        """Return the arguments of MicroPython that run benchmarks/board.py."""
+        return ["-m", "board", what, self._image, str(count)]
 
-    def _environment(self) -> dict:
-        return self._bench.environment(MICROPYPATH=f"{self._tree}:{self._tree}/bench:.frozen")
+    def within(self, command: list, heap_kib: int) -> list:
+        return [self._micropython, "-X", f"heapsize={heap_kib}k", *command]
+
+    def environment(self, **more: str) -> dict:
+        return self._bench.environment(MICROPYPATH=f"{self._tree}:{self._tree}/bench:.frozen", **more)
 
     def _compile(self, mpy_cross: str) -> None:
         firmware.build(self._tree, mpy_cross, {"board": self._bench.script("board.py")})

@@ -2,7 +2,10 @@
 
 On the unix port: ``micropython main.py IMAGE [--stdio]``.
 """
+import gc
 import sys
+
+_LOAD_BYTES = 4096              # while modules load: what stays lies together then, below what was only of use to load it
 
 
 def open_device(path: str, folder: str, operator: bool):
@@ -10,6 +13,7 @@ def open_device(path: str, folder: str, operator: bool):
 
     Raises ``OSError``, ``ImageError``, ``ImageMismatch``.
     """
+    gc.threshold(_LOAD_BYTES)
     from loader import load
     from memory import drop
     image, maker = load(path, folder)
@@ -18,6 +22,7 @@ def open_device(path: str, folder: str, operator: bool):
     from device import Device
     device = Device(image, maker, folder, operator)
     drop()
+    gc.threshold(-1)
     return device
 
 
