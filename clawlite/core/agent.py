@@ -9,7 +9,7 @@ effect; what needs the world goes to the shell's queue (core/effect.py), what ne
     tick(now) when deadline() has come      approvals run out, a drain ends, heartbeats
 """
 from clawlite.core import lifecycle
-from clawlite.core.effect import APPROVE, CANCEL, CLOSE, LOG, OPEN, RECEIVE, RESOLVE, RUN, SECRET, SLEEP, STORE
+from clawlite.core.effect import APPROVE, ASK, CANCEL, CLOSE, LOG, OPEN, RECEIVE, RESOLVE, RESUME, RUN, SECRET, SLEEP, STORE
 from clawlite.core.errors import ClawError, InvalidRequest, ProviderError, ToolTimeout, unexpected
 from clawlite.core.task import Task
 
@@ -114,6 +114,8 @@ class Agent:
         """End a task with *error*, whatever it waits for; its handler is ended too."""
         task = self.tasks.get(number)
         if task is not None:
+            if task.child is not None:
+                self.cancel(task.child, error, now_ms)
             task.generator.close()
             self.effects.append((CANCEL, number))
             self.effects.append((LOG, {"event": "task.cancelled", "tool": task.tool, "reason": error.message}))
@@ -141,13 +143,16 @@ class Agent:
                     task.wake = (True, None) if kind == SLEEP else \
                         (False, ProviderError("it said nothing for %d s" % (effect[1] // 1000)))
                     return
-                if kind in (RESOLVE, SECRET, STORE, OPEN, CLOSE):
+                if kind == ASK:
+                    self._ask_provider(task, effect[1], effect[2], now_ms)
+                    return
+                if kind in (RESOLVE, RESUME, SECRET, STORE, OPEN, CLOSE):
                     effect = (kind, task.number) + effect[1:]
                 elif kind == LOG and self.calls is not None and effect[1]["event"] == "tool.call":
                     self.calls = self.calls[-7:] + [(effect[1], task.answer)]
                     task.answer = None
                 self.effects.append(effect)
-                if kind in (RESOLVE, SECRET, STORE):
+                if kind in (RESOLVE, RESUME, SECRET, STORE):
                     return
         except StopIteration as e:
             self._end(task, e.value, None, now_ms)
@@ -155,6 +160,16 @@ class Agent:
             self._end(task, None, e, now_ms)
         except Exception as e:
             self._end(task, None, unexpected(e), now_ms)
+
+    def _ask_provider(self, task, prompt: str, most: int, now_ms: int):
+        """Ask a provider for *task*, which goes on when the answer is there."""
+        def answered(value, error, at_ms):
+            task.child = None
+            self.done(task.number, (False, error) if error else (True, value), at_ms)
+        task.child = 0
+        number = self.begin(self.chain().text(prompt, most), answered, now_ms)
+        if task.child is not None:
+            task.child = number
 
     def _end(self, task, value, error, now_ms: int):
         if self.tasks.pop(task.number, None) is not None:

@@ -2,7 +2,7 @@
 
 ``agent.providers`` in the image: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS.
 """
-from clawlite.core.effect import TELL
+from clawlite.core.effect import TELL, WRITE
 from clawlite.core.errors import ProviderError, QuotaExceeded
 from clawlite.core.image import REFLEX, REPLAY
 
@@ -50,6 +50,26 @@ class Chain:
             raise last
         raise (QuotaExceeded if only_limits else ProviderError)("no provider left: " + "; ".join(why), "", last.data)
 
+    def text(self, prompt: str, most: int):
+        """A generator of effects that returns what the first remote provider that can says to *prompt*: for a tool, and shown to nobody.
+
+        most  tokens that the answer may have; a limit that does not admit them refuses the request
+        Raises ``ProviderError``.
+        """
+        from clawlite.core.history import History
+        from clawlite.core.turn import Message
+        history = History(0)
+        history.begin(Message("user", prompt))
+        last = ProviderError("this agent has no provider that a tool could ask")
+        for place in range(len(self._image.agent.providers)):
+            name, provider = self._at(place)
+            if name not in _BUILTIN:
+                try:
+                    return (yield from _unseen(provider.ask(history, self._meter, most))).text
+                except ProviderError as e:
+                    last = e
+        raise last
+
     def _at(self, place: int) -> tuple:
         if place not in self._made:
             self._made[place] = _provider(self._image.agent.providers[place], self._image, self._codecs, self._keep)
@@ -57,6 +77,17 @@ class Chain:
 
 
 _BUILTIN = ("reflex", "replay")
+
+
+def _unseen(asked):
+    """Drive *asked*, but for what it would show."""
+    value = None
+    while True:
+        try:
+            effect = asked.send(value)
+        except StopIteration as e:
+            return e.value
+        value = None if effect[0] == WRITE else (yield effect)
 
 
 def _provider(number: int, image, codecs, keep: int) -> tuple:

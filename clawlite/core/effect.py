@@ -8,6 +8,7 @@
     (LOG, event)                           a dict for the log: never stdout
     (EXIT, code)                           leave, with an exit code
     (RUN, task, tool, arguments, due_ms)   run a tool's handler                           -> done
+    (RESUME, task, outcome)                go on with a handler that asked a provider: what it said, or an error  -> done
     (CANCEL, task)                         end the handler and the connection of a task, which nobody waits for any more
     (RESOLVE, task, path)                  resolve links of a virtual path                -> done
     (SECRET, task, name)                   what a ``secret_ref`` names                    -> done
@@ -20,11 +21,13 @@
     due_ms     monotonic time at which the handler's work is ended, or None
     what a connection receives goes to ``Agent.received(task, outcome, now_ms)``: bytes, b"" at its end
 
-The generators of a turn and of a tool call yield those with a task without it; the agent adds it.  They also yield three
+The generators of a turn and of a tool call yield those with a task without it; the agent adds it.  They also yield four
 that never leave the core:
 
+    (ASK, prompt, most)                    a provider's answer to *prompt*, of at most so many tokens  -> done
     (APPROVE, approval)                    wait for a person
     (RECEIVE, timeout_ms)                  wait for bytes of the task's connection
     (SLEEP, ms)                            wait
 """
-SAY, TELL, WRITE, PROMPT, SEND, LOG, STORE, EXIT, RUN, CANCEL, RESOLVE, SECRET, OPEN, CLOSE, APPROVE, RECEIVE, SLEEP = range(1, 18)
+(SAY, TELL, WRITE, PROMPT, SEND, LOG, STORE, EXIT, RUN, RESUME, CANCEL, RESOLVE, SECRET, OPEN, CLOSE, ASK, APPROVE, RECEIVE,
+ SLEEP) = range(1, 20)

@@ -3,11 +3,13 @@
 The only place that calls one.  A plain function runs to its end.  A generator works in steps: it yields the
 milliseconds to wait before the next one (None or 0: at once, after whatever else is due), so that the agent stays
 awake and a timeout can end the work: the generator is closed, which runs its ``finally`` blocks (pump off, valve shut).
+One that yields {"ask": text, "max_tokens": n} is sent what the agent's provider says to that.
 Whatever a maker's function raises is the outcome of its own call: Ctrl-C and ``sys.exit()`` too.
 """
 from clawlite.core.errors import ClawError, SandboxDenied, ToolTimeout
 from clawlite.core.image import BUILTIN, GENERATOR, HAS_BOARD
 
+MAX_TOKENS = 1024               # of what a provider says to a handler that gives no number
 
 class Handlers:
     """What runs here, and what is running.
@@ -23,7 +25,7 @@ class Handlers:
         self._of = (builtin, maker)
         self._board = board
         self.interrupted = False
-        self._running = []      # [task, generator, wake_ms, due_ms, tool name]
+        self._running = []      # [task, generator, wake_ms (None: it waits for a provider), due_ms, tool name, outcome to go on with]
 
     def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         """Start *tool*; return its outcome, or None when it goes on (see ``poll``)."""
@@ -42,25 +44,37 @@ class Handlers:
         except BaseException as e:
             outcome = self._failed(e)
         if outcome[0] and tool.flags & GENERATOR:
-            self._running.append([task, outcome[1], now_ms, due_ms, tool.name])
+            self._running.append([task, outcome[1], now_ms, due_ms, tool.name, (True, None)])
             return None
         return outcome
 
+    def resume(self, task: int, outcome: tuple, now_ms: int):
+        """Go on with what asked a provider: *outcome* is (True, text) or (False, error)."""
+        for entry in self._running:
+            if entry[0] == task:
+                entry[2], entry[5] = now_ms, outcome
+
     def poll(self, now_ms: int) -> list:
-        """Step what is due; return [(task, outcome), ...] of what has ended.
+        """Step what is due; return [(task, outcome), ...] of what has ended, or asks: (None, (text, most tokens)).
 
         Each is stepped once: a generator that never waits shares the loop, it does not own it.
         """
         ended = []
         for entry in list(self._running):
-            task, generator, wake_ms, due_ms, name = entry
+            task, generator, wake_ms, due_ms, name, go_on = entry
+            if wake_ms is None:
+                continue
             if due_ms is not None and now_ms >= due_ms:
                 self._running.remove(entry)
                 _close(generator)
                 ended.append((task, (False, ToolTimeout("%s: did not end in time and was ended" % name, "", {"tool": name}))))
             elif now_ms >= wake_ms:
-                outcome = self._step(generator)
-                if outcome[0] is None:
+                outcome = self._step(generator, go_on)
+                entry[5] = (True, None)
+                if outcome[0] is None and isinstance(outcome[1], tuple):
+                    entry[2] = None
+                    ended.append((task, outcome))
+                elif outcome[0] is None:
                     wait_ms = outcome[1]
                     entry[2] = now_ms + (wait_ms if isinstance(wait_ms, int) and wait_ms > 0 else 0)
                 else:
@@ -68,9 +82,12 @@ class Handlers:
                     ended.append((task, outcome))
         return ended
 
-    def _step(self, generator) -> tuple:
+    def _step(self, generator, go_on: tuple) -> tuple:
         try:
-            return None, next(generator)
+            said = generator.send(go_on[1]) if go_on[0] else generator.throw(go_on[1])
+            if isinstance(said, dict):
+                said = _question(said)
+            return None, said
         except StopIteration as e:
             return True, e.value
         except BaseException as e:
@@ -99,11 +116,20 @@ class Handlers:
     def deadline(self):
         """Return the monotonic time at which ``poll`` has something to do, or None."""
         first = None
-        for _, _, wake_ms, due_ms, _ in self._running:
-            at = wake_ms if due_ms is None or wake_ms < due_ms else due_ms
-            if first is None or at < first:
+        for entry in self._running:
+            wake_ms, due_ms = entry[2], entry[3]
+            at = wake_ms if due_ms is None or wake_ms is None or wake_ms < due_ms else due_ms
+            if at is not None and (first is None or at < first):
                 first = at
         return first
+
+
+def _question(said: dict) -> tuple:
+    """Return (text, most tokens) of what a handler asks; raises ``ClawError`` for anything else."""
+    text, most = said.get("ask"), said.get("max_tokens", MAX_TOKENS)
+    if not isinstance(text, str) or not text or not isinstance(most, int) or most is True or most < 1:
+        raise ClawError('it yielded a dict, expected {"ask": text, "max_tokens": number}')
+    return text, most
 
 
 def _close(generator):

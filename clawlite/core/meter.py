@@ -65,18 +65,20 @@ class Meter:
         if provider.per_minute is not None:
             self._sent.setdefault(provider.name, []).append(self.now_ms())
 
-    def allowed(self, provider, asked: int) -> int:
+    def allowed(self, provider, asked: int, most=None) -> int:
         """Return the tokens that an answer may have after a request of *asked* tokens.
 
+        most  so many must be admitted, and no more are wanted; None: at least one, and MAX_TOKENS are
         Raises ``QuotaExceeded`` (-32021) before a request that a limit does not admit.
         """
-        allowed = MAX_TOKENS
+        allowed = MAX_TOKENS if most is None else most
+        least = 1 if most is None else most
         for name, limit, used in (("tokens_per_day", provider.per_day, self.used(provider.name, DAY)),
                                   ("tokens_per_request", provider.per_request, 0), ("max_context_window", provider.window, 0),
                                   ("tokens_per_hour", self._per_hour, self.used(ALL_TOKENS, HOUR))):
             if limit is not None:
                 left = limit - used - asked
-                if left < 1:
+                if left < least:
                     raise _exceeded(provider.name, name, str(limit), "this request of some %d tokens would exceed it%s"
                                     % (asked, " (%d are used)" % used if used else ""))
                 allowed = left if left < allowed else allowed
@@ -84,8 +86,8 @@ class Meter:
             used = self.used(ALL_COST, DAY)
             read, written = provider.prices
             left = self._cost - used
-            least = asked * read + written
-            if least and left < least:
+            price = asked * read + least * written
+            if price and left < price:
                 raise _exceeded(provider.name, "cost_per_day_usd", _dollars(self._cost),
                                 "this request of some %d tokens would exceed it (%s are spent)" % (asked, _dollars(used)))
             most = (left - asked * read) // written if written else allowed

@@ -45,17 +45,18 @@ class Provider:
             from clawlite.core.anthropic import Codec
         self.codec = Codec(loads, dumps)
 
-    def ask(self, history, meter):
+    def ask(self, history, meter, most=None):
         """A generator of effects that returns a ``Reply``.
 
         history  ``history.History``
         meter    ``meter.Meter``
+        most     tokens that the answer may have: all of them are admitted, or the request is refused; None: what is left
         Raises ``ProviderError`` when its attempts are used up, ``QuotaExceeded`` before a request that a limit forbids.
         """
         attempt = 1
         while True:
             try:
-                answer = yield from self._attempt(history, meter)
+                answer = yield from self._attempt(history, meter, most)
                 return Reply(answer.text, answer.calls, answer.shown, answer.stop)
             except QuotaExceeded:
                 raise
@@ -85,14 +86,14 @@ class Provider:
         wait = MAX_WAIT_MS if wait > MAX_WAIT_MS else wait
         return wait + meter.jitter(wait // 4)
 
-    def _attempt(self, history, meter):
+    def _attempt(self, history, meter, most):
         wait = meter.pause(self)
         if wait:
             yield (TELL, "provider %s: %d requests a minute are its limit, waiting %d s" % (self.name, self.per_minute, wait // 1000 + 1))
             yield (SLEEP, wait)
         body = self._fitting(history)
         asked = (self.prefix[1] + len(body)) // 4
-        allowed = meter.allowed(self, asked)
+        allowed = meter.allowed(self, asked, most)
         last = self._token
         key = yield from self._credential(meter)
         meter.sent(self)
@@ -101,7 +102,7 @@ class Provider:
             status, headers, body = yield from exchange(self.where, self._parts(key, body, allowed), self.keep * _KEPT_OF_BODY, incoming.begin)
             if status == 401 and last is not None and self._token is last:
                 self._token = None          # withdrawn before its time: once more, with a new one
-                return (yield from self._attempt(history, meter))
+                return (yield from self._attempt(history, meter, most))
             if status != 200:
                 raise refused(status, headers, self.codec.error(status, without(key, body)), meter.now_s())
             answer = incoming.answer or self.codec.whole(without(key, body))

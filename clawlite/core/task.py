@@ -10,6 +10,7 @@ class Task:
     tool      name of the tool whose handler runs, or None
     wake_ms   monotonic time at which it goes on with ``wake``, or None
     due_ms    monotonic time at which it is ended, or None; while it waits for a person, that time stands still
+    child     number of the task that asks a provider for it, or None
     receives  bool, it waits for bytes of its connection
     """
 
@@ -23,4 +24,5 @@ class Task:
         self.wake_ms = None
         self.wake = None
         self.due_ms = None
+        self.child = None
         self.receives = False

@@ -6,8 +6,8 @@
 3. A handler that fails gives a result with ``is_error``; a gate that says no raises.  4. Whatever the end, it is logged.
 """
 from clawlite.core import policy
-from clawlite.core.effect import APPROVE, LOG, RESOLVE, RUN
-from clawlite.core.errors import ClawError, InvalidParams, PolicyDenied, SandboxDenied, ToolTimeout
+from clawlite.core.effect import APPROVE, ASK, LOG, RESOLVE, RESUME, RUN
+from clawlite.core.errors import ClawError, InvalidParams, PolicyDenied, ProviderError, SandboxDenied, ToolTimeout
 from clawlite.core.image import HAS_SIDE_EFFECTS
 from clawlite.core.schema import check
 
@@ -115,6 +115,9 @@ def _gated(image, tool, arguments, override, event):
     if image.agent.isolation:
         raise _no_sandbox(image, tool)
     outcome = yield (RUN, tool, arguments)
+    while outcome[0] is None:           # it asks the agent's provider before it goes on
+        said = yield (ASK,) + outcome[1]
+        outcome = yield (RESUME, said)
     return _result(tool, outcome, image)
 
 
@@ -167,7 +170,7 @@ def _no_sandbox(image, tool):
 def _result(tool, outcome, image):
     done, value = outcome
     if not done:
-        if isinstance(value, ToolTimeout):
+        if isinstance(value, (ToolTimeout, ProviderError)):
             raise value
         return Result("%s failed: %s" % (tool.name, value), True)
     if tool.output is not None:

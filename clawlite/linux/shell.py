@@ -236,6 +236,8 @@ class Shell:
             self.prompt(effect[1])
         elif kind == E.RUN:
             self.run_handler(effect)
+        elif kind == E.RESUME:
+            self.handlers.resume(effect[1], effect[2], now_ms())
         elif kind == E.CANCEL:
             self.handlers.cancel(effect[1])
             if self.remote:
@@ -276,8 +278,10 @@ class Shell:
         self.screen.show(self._printable(text.encode("utf-8", "replace")) + b"\n")
 
     def tell(self, text: str):
-        """Show what is no part of an answer: beside it, where the answer alone is wanted."""
-        if self.answer_only:
+        """Show what is no part of an answer: beside it, where the answer alone is wanted; an operator's goes to the log."""
+        if self.console is None:
+            self.log.write({"event": "notice", "text": text, "time": self.time_stamp()})
+        elif self.answer_only:
             if self.terminal:           # which may be stderr's too: it begins a line there
                 self.screen.give_way()
                 self.wire.flush(0)

@@ -235,6 +235,9 @@ class Device:
         elif kind == E.LOG:
             if self.log:
                 self.keep(effect[1])
+        elif kind == E.TELL and not self.console:
+            if self.log:
+                self.keep({"event": "notice", "text": effect[1]})
         elif kind == E.SAY or kind == E.TELL:
             self.write((b"\n" if self._open else b"") + self.printable(effect[1].encode()) + b"\n", b"")
             self._open = False
@@ -244,6 +247,8 @@ class Device:
         elif kind == E.PROMPT:
             self.ask_anew()
             self.write(b"", effect[1].encode())
+        elif kind == E.RESUME:
+            self.handlers.resume(effect[1], effect[2], self.now_ms())
         elif kind == E.CANCEL:
             self.handlers.cancel(effect[1])
             if self.net:

@@ -76,10 +76,11 @@ def provider(server, name: str = "first", **more) -> dict:
                  "retry": {"max_attempts": 1}}, **more)
 
 
-def build(folder: Path, *providers, reflex: str = None, personality: str = "You are under test.", settings: str = "", rate_limits=None) -> Path:
+def build(folder: Path, *providers, reflex: str = None, personality: str = "You are under test.", settings: str = "", rate_limits=None,
+          tools: str = TOOLS) -> Path:
     """Write and build a project whose chain is *providers*, then the reflex rules when there are any; return its image.
 
-    settings     more of clawlite.toml
+    settings     more of clawlite.toml; tools: tools.py
     rate_limits  of its policy
     """
     from clawlite.host.build import build_beside
@@ -102,7 +103,7 @@ def build(folder: Path, *providers, reflex: str = None, personality: str = "You 
             "policies": [{"inline": dict({"name": "rules", "rules": rules}, **({"rate_limits": rate_limits} if rate_limits else {}))}]}
     manifest = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "remote", "version": "1.0.0"}, "spec": spec}
     (folder / "claw.yaml").write_text(json.dumps(manifest, indent=1))
-    (folder / "tools.py").write_text(TOOLS)
+    (folder / "tools.py").write_text(tools)
     return Path(build_beside(str(folder)))
 
 
