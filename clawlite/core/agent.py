@@ -8,9 +8,9 @@ effect; what needs the world goes to the shell's queue (core/effect.py), what ne
     next_effect() ... done(task, outcome)   until the queue is empty
     tick(now) when deadline() has come      approvals run out, a drain ends, heartbeats
 """
-from clawlite.core import lifecycle
 from clawlite.core.effect import APPROVE, ASK, CANCEL, CLOSE, LOG, OPEN, RECEIVE, RESOLVE, RESUME, RUN, SECRET, SLEEP, STORE
 from clawlite.core.errors import ClawError, InvalidRequest, ProviderError, ToolTimeout, unexpected
+from clawlite.core.lifecycle import READY, Lifecycle
 from clawlite.core.task import Task
 
 
@@ -23,9 +23,9 @@ class Agent:
 
     def __init__(self, image, now_ms: int, max_tasks: int = 64):
         self.image = image
-        self.lifecycle = lifecycle.Lifecycle(now_ms)
         self.effects = []
         self.tasks = {}
+        self.lifecycle = Lifecycle(self, now_ms)
         self.waiting = []       # tasks with an approval, in the order in which they asked
         self.on_wait = None     # function(task, now_ms): another approval waits first now; task is None when none does
         self.calls = None       # the last 8 (tool.call event, how its approval was answered), where a console keeps them
@@ -36,7 +36,6 @@ class Agent:
         self._max_tasks = max_tasks
         self._last = 0
         self._chain = None
-        self._drain = None      # [due_ms, function(drained, now_ms)]
 
     def chain(self):
         """Return the ``chain.Chain`` of this agent's providers, made when it is first asked for."""
@@ -51,33 +50,15 @@ class Agent:
 
     def start(self, now_ms: int):
         """Go to READY from INIT or STOPPED."""
-        self._to(lifecycle.STARTING, now_ms)
-        self._to(lifecycle.READY, now_ms)
+        self.lifecycle.start(now_ms)
 
     def stop(self, timeout_ms: int, stopped, now_ms: int):
         """Take no more work, drain what is under way for at most *timeout_ms*, then call ``stopped(drained, now_ms)``."""
-        self._to(lifecycle.STOPPING, now_ms)
-        self._drain = [now_ms + timeout_ms, stopped]
-        self._drained(now_ms)
+        self.lifecycle.stop(timeout_ms, stopped, now_ms)
 
     @property
     def is_ready(self) -> bool:
-        return self.lifecycle.state == lifecycle.READY
-
-    def _to(self, state: str, now_ms: int):
-        old, new, spent = self.lifecycle.to(state, now_ms)
-        self.effects.append((LOG, {"event": "lifecycle.transition", "agent": self.image.agent.name,
-                                   "from": old, "to": new, "duration_ms": spent}))
-
-    def _drained(self, now_ms: int):
-        if self._drain and (not self.tasks or now_ms >= self._drain[0]):
-            stopped = self._drain[1]
-            drained = not self.tasks
-            self._drain = None
-            for number in sorted(self.tasks):
-                self.cancel(number, InvalidRequest("the agent stopped before this call ended"), now_ms)
-            self._to(lifecycle.STOPPED, now_ms)
-            stopped(drained, now_ms)
+        return self.lifecycle.state == READY
 
     # -- tasks
 
@@ -175,7 +156,7 @@ class Agent:
         if self.tasks.pop(task.number, None) is not None:
             self._forget(task, now_ms)
             task.ended(value, error, now_ms)
-            self._drained(now_ms)
+            self.lifecycle.drained(now_ms)
             self._ask(now_ms)
 
     # -- approvals
@@ -229,11 +210,11 @@ class Agent:
                 self.cancel(number, ToolTimeout("the turn was ended: it used up its time", "ask for less at once"), now_ms)
             elif task is not None and task.wake_ms is not None and now_ms >= task.wake_ms:
                 self._advance(task, task.wake, None, now_ms)
-        self._drained(now_ms)
+        self.lifecycle.tick(now_ms)
 
     def deadline(self):
         """Return the monotonic time of the next ``tick`` that matters, or None."""
-        first = self._drain[0] if self._drain else None
+        first = self.lifecycle.deadline()
         for task in self.waiting:
             if first is None or task.approval.due_ms < first:
                 first = task.approval.due_ms

@@ -1,4 +1,4 @@
-"""What an operator and an agent agree on in ``claw.initialize`` (CKP 0.2.0, 1.4 and 9.3.1).
+"""What an operator and an agent agree on in ``claw.initialize`` (CKP 0.2.0, 1.4, 7 and 9.3.1).
 
 Once per session, so a module of its own that a board can drop from memory afterwards.
 """
@@ -7,30 +7,51 @@ from clawlite.core.rpc import field
 
 SUPPORTED = ("0.2.0", "0.3.0")
 _HIGHEST = (0, 3, 0)
+_GROUPS = ("tools", "swarm", "memory")
+_SHOWN = 64                     # characters of an operator's own words in the log
 
 
-def agree(params: dict) -> tuple:
-    """Return (version of the session, capabilities that were asked for).
+def agree(params: dict, about) -> tuple:
+    """Return (version of the session, groups of methods that were asked for, or None for all, event for the log).
 
+    about  ``image.AgentInfo`` of who is here, or None when nobody is yet
     Raises ``VersionError`` first, then ``InvalidParams``: checks go version, params (docs/adr/0006).  The manifest is
-    checked for its shape; the image stays the authority over what this agent is.
+    checked for its shape, a URI for whom it names; the image stays the authority over what this agent is.
     """
     spoken = negotiate(params.get("protocolVersion"))
     info = field(params, "clientInfo", dict, "")
-    field(info, "name", str, "clientInfo.")
-    field(info, "version", str, "clientInfo.")
+    client = field(info, "name", str, "clientInfo.") + " " + field(info, "version", str, "clientInfo.")
     manifest = params.get("manifest")
     if isinstance(manifest, str):
-        from clawlite.core.uri import parse as parse_uri
-        parse_uri(manifest)
+        _resolve(manifest, about)
+        named = manifest
     elif not isinstance(manifest, dict):
         raise InvalidParams("manifest: expected a Claw manifest or a claw:// URI" + ("" if "manifest" in params else ", there is none"))
     elif manifest.get("kind") != "Claw":
         raise InvalidParams('manifest.kind: expected "Claw"')
     else:
-        field(field(manifest, "metadata", dict, "manifest."), "name", str, "manifest.metadata.")
+        named = field(field(manifest, "metadata", dict, "manifest."), "name", str, "manifest.metadata.")
         field(manifest, "spec", dict, "manifest.")
-    return spoken, field(params, "capabilities", dict, "")
+    asked = field(params, "capabilities", dict, "")
+    for group in _GROUPS:
+        field(asked, group, dict, "capabilities.", False)
+    event = {"event": "session.opened", "client": client[:_SHOWN], "protocol": spoken, "manifest": named[:_SHOWN]}
+    return spoken, asked or None, event
+
+
+def _resolve(text: str, about):
+    """Raise ``InvalidParams`` unless the URI *text* names the agent that is here: its identity."""
+    from clawlite.core.uri import parse as parse_uri
+    uri = parse_uri(text)
+    if about is None:
+        raise InvalidParams("manifest: %s: there is no agent here yet" % text, "send the manifest itself")
+    here = "claw://local/identity/" + about.identity
+    if uri.authority == "registry":
+        raise InvalidParams("manifest: %s: this agent reads no registry" % text, "this agent is " + here)
+    if uri.kind != "identity" or uri.name != about.identity:
+        raise InvalidParams("manifest: %s is not here" % text, "this agent is " + here)
+    if uri.version is not None and uri.version != about.version:
+        raise InvalidParams("manifest: %s is not here in this version" % text, "this agent is %s@%s" % (here, about.version))
 
 
 def parse_version(text) -> tuple:

@@ -1,18 +1,18 @@
 """JSON-RPC 2.0 envelopes (CKP 0.2.0, 9.1): what a parsed message is, before any method sees it.
 
-1. A message with no ``id`` is a notification and is never answered.  2. Ids are strings, numbers or null, and are
-echoed exactly.  3. A batch is answered as a batch, without its notifications; an empty batch is an error.
+1. A request without an ``id`` is a notification: nothing here is done on one, and none is answered, right or wrong.
+2. Ids are strings, numbers or null, and are echoed exactly.  3. A batch is answered as a batch, without its notifications;
+an empty batch is an error.  4. A response is nobody's answer here: it is dropped, or two peers could go on for ever.
 """
 from clawlite.core.errors import InvalidParams, InvalidRequest
 
 MAX_BATCH = 64
-NO_ID = object()                # a notification's id: null is an id of its own
 
 
 class Request:
-    """One request or notification.
+    """One request that gets an answer.
 
-    id      str, int, float, None, or NO_ID
+    id      str, int, float or None
     method  str
     params  dict or list, {} when there were none
     """
@@ -39,7 +39,7 @@ def is_id(value) -> bool:
 def parse(message) -> Request:
     """Return the request in one parsed JSON value.
 
-    Returns None for a response (it has ``result`` or ``error`` and no method): nobody answers those.
+    Returns None for what nobody answers: a notification, or a response (``result`` or ``error`` and no method).
     Raises ``InvalidRequest``.
     """
     if not isinstance(message, dict):
@@ -53,10 +53,12 @@ def parse(message) -> Request:
     method = message.get("method")
     if not isinstance(method, str):
         raise InvalidRequest("method: expected a string" + ("" if "method" in message else ", there is none"))
+    if "id" not in message:
+        return None
     params = message.get("params")
     if "params" in message and not isinstance(params, (dict, list)):
         raise InvalidRequest("params: expected an object")
-    return Request(message["id"] if "id" in message else NO_ID, method, {} if params is None else params)
+    return Request(message["id"], method, {} if params is None else params)
 
 
 def result(id, value) -> dict:
@@ -73,20 +75,24 @@ def notification(method: str, params: dict) -> dict:
 
 
 class Batch:
-    """The answers of one batch, handed out when the last is there.
+    """The answers of one batch, sent when the last is there.
 
-    expected  int, requests (not notifications) in the batch
+    messages  int, how many there are in the batch
+    send      function(list of answers); not called when none has an answer
     """
 
-    def __init__(self, expected: int):
-        self._left = expected
+    def __init__(self, messages: int, send):
+        self._left = messages
+        self._send = send
         self._replies = []
 
-    def add(self, reply: dict):
-        """Add one answer; return the whole list when it was the last, else None."""
-        self._replies.append(reply)
+    def add(self, reply):
+        """Add the answer to one message, or None for one that gets none."""
+        if reply is not None:
+            self._replies.append(reply)
         self._left -= 1
-        return None if self._left else self._replies
+        if not self._left and self._replies:
+            self._send(self._replies)
 
 
 def field(params: dict, name: str, kind, where: str, required: bool = True):

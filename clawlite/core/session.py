@@ -3,13 +3,14 @@
 The agent's lifecycle and the session are two state machines: a board is READY for its console before any operator
 comes, and ``claw.initialize`` opens a session then.  After ``claw.shutdown`` the line takes a new ``initialize``.
 Decisions (docs/adr/0006): checks in the order version, params, state; the image outranks the manifest in
-``initialize``; a refused ``initialize`` leaves a running session as it was; batches are answered as batches.
+``initialize``; a refused ``initialize`` leaves a running session as it was; ``status`` answers in every state, as soon as
+an ``initialize`` was answered; batches are answered as batches.
 """
 from clawlite.core import rpc
 from clawlite.core.calls import Calls
-from clawlite.core.effect import SEND
+from clawlite.core.effect import LOG, SEND
 from clawlite.core.errors import ClawError, InvalidParams, InvalidRequest, MethodNotFound, unexpected
-from clawlite.core.lifecycle import STOPPED
+from clawlite.core.lifecycle import ERROR, STOPPED
 from clawlite.core.rpc import field
 
 DRAIN_MS = 5000                 # claw.shutdown without timeout_ms
@@ -18,14 +19,15 @@ DRAIN_MS = 5000                 # claw.shutdown without timeout_ms
 class Session:
     """One operator's line.
 
-    agent    ``agent.Agent``
+    agent    ``agent.Agent``; with ``image`` None it gets its image from the manifest in ``initialize`` (linux/vacant.py)
     loads    the shell's JSON decoder: bytes -> value, raises ``ParseError``
     """
 
     def __init__(self, agent, loads):
         self.agent = agent
         self._loads = loads
-        self._opened_ms = None          # None until the first initialize
+        self._asked = False             # True once an initialize was answered, whatever the answer
+        self._opened_ms = None          # None until one succeeded
         self._open = False
         self._beat_ms = None
         self._clock = None              # (epoch seconds, at monotonic ms), None while the clock is unset
@@ -57,104 +59,122 @@ class Session:
         self._send(rpc.error(None, InvalidRequest("record: expected at most %d bytes, got %d" % (limit, size))))
 
     def _batch(self, messages: list, now_ms: int):
-        expected = 0
+        batch = rpc.Batch(len(messages), self._send)
         for message in messages:
-            expected += not isinstance(message, dict) or "id" in message or not isinstance(message.get("method"), str)
-        batch = rpc.Batch(expected)
-
-        def reply(answer):
-            whole = batch.add(answer)
-            if whole is not None:
-                self._send(whole)
-        for message in messages:
-            self._one(message, reply, now_ms)
+            if not self._one(message, batch.add, now_ms):
+                batch.add(None)
 
     def _send(self, message):
         self.agent.effects.append((SEND, message))
 
-    def _one(self, message, reply, now_ms: int):
+    def _one(self, message, reply, now_ms: int) -> bool:
+        """Deal with one message; return whether *reply* gets an answer, now or later."""
+        id = rpc.id_of(message)
         try:
             request = rpc.parse(message)
-        except ClawError as e:
-            reply(rpc.error(rpc.id_of(message), e))
-            return
-        if request is None or request.id is rpc.NO_ID:
-            return                      # a response, or a notification: nothing here is done on one, and none is answered
-        try:
+            if request is None:
+                return False
             value = self._call(request, reply, now_ms)
         except ClawError as e:
-            reply(rpc.error(request.id, e))
-            return
+            reply(rpc.error(id, e))
         except Exception as e:
-            reply(rpc.error(request.id, unexpected(e)))
-            return
-        if value is not None:
-            reply(rpc.result(request.id, value))
+            reply(rpc.error(id, unexpected(e)))
+        else:
+            if value is not None:
+                reply(rpc.result(id, value))
+        return True
 
     def _call(self, request, reply, now_ms: int):
         """Return the result, or None when *reply* is called later."""
         method, params = request.method, request.params
+        is_first = method == "claw.initialize"
+        self._asked = self._asked or is_first
         if isinstance(params, list):
             raise InvalidParams("params: expected an object, got an array")
-        if method == "claw.initialize":
+        if is_first:
             return self._initialize(params, now_ms)
-        if self._opened_ms is None:
+        if not self._asked:
             raise InvalidRequest("expected claw.initialize first, got %s" % method[:60])
         if method == "claw.status":
-            return {"state": self.agent.lifecycle.state, "uptime_ms": now_ms - self._opened_ms}
+            return {"state": self.agent.lifecycle.state, "uptime_ms": 0 if self._opened_ms is None else now_ms - self._opened_ms}
         if not self._serves(method):
-            raise MethodNotFound("unknown method %s" % method[:60], "" if not method.startswith("claw.") else
-                                 "this agent is %s" % self._level())
+            raise self._not_found(method[:60])
         if not self._open:
-            raise InvalidRequest("%s: the agent is %s" % (method, self.agent.lifecycle.state))
+            raise self._refusal(method, now_ms)
         if method == "claw.shutdown":
             return self._shutdown(request.id, params, reply, now_ms)
+        if not self.agent.is_ready:
+            raise self._refusal(method, now_ms)
         if method == "claw.tool.call":
             return self._calls.begin(request.id, params, reply, now_ms)
         return self._calls.answer(request.id, params, method == "claw.tool.approve", reply, now_ms)
 
+    def _refusal(self, method: str, now_ms: int):
+        """Return the error of what this state does not take."""
+        state = self.agent.lifecycle.state
+        if state == ERROR:
+            return self.agent.lifecycle.recovery.refusal(method, now_ms)
+        if self.agent.is_ready:
+            return InvalidRequest("expected claw.initialize first, got %s" % method)
+        return InvalidRequest("%s: the agent is %s" % (method, state), "send claw.initialize first" if state == STOPPED else "")
+
+    def _not_found(self, method: str):
+        if method == "claw.initialized" or method == "claw.heartbeat":
+            return InvalidRequest("%s is a notification" % method, "send it without an id")
+        known = method.startswith("claw.") and self.agent.image is not None
+        return MethodNotFound("unknown method %s" % method, "this agent is %s" % self._level() if known else "")
+
     def _serves(self, method: str) -> bool:
         """A method is answered when the image declares its primitive: tools need a tool."""
         if method in ("claw.tool.call", "claw.tool.approve", "claw.tool.deny"):
-            return len(self.agent.image.names) > 0
+            return self.agent.image is not None and len(self.agent.image.names) > 0
         return method == "claw.shutdown"
 
     def _level(self) -> str:
         return "level-%d" % self.agent.image.agent.level
 
-    def _initialize(self, params: dict, now_ms: int) -> dict:
+    def _initialize(self, params: dict, now_ms: int):
         from clawlite.core.handshake import agree
-        spoken, asked = agree(params)
+        image = self.agent.image
+        spoken, asked, event = agree(params, image and image.agent)
         if self._open:
             raise InvalidRequest("claw.initialize: this session is open already", "send claw.shutdown first")
+        if image is None:
+            self.agent.adopt(params["manifest"])
+            return None                 # its own session answers
         if self.agent.lifecycle.state == STOPPED:
             self.agent.start(now_ms)
-        elif not self.agent.is_ready:
-            raise InvalidRequest("claw.initialize: the agent is %s" % self.agent.lifecycle.state)
-        agent = self.agent.image.agent
+        if not self.agent.is_ready:
+            raise self._refusal("claw.initialize", now_ms)
+        agent = image.agent
         self._open = True
         self._opened_ms = now_ms
         self._beat_ms = now_ms + agent.heartbeat_ms
-        capabilities = {"tools": {}} if self.agent.image.names and (not asked or "tools" in asked) else {}
+        event["agent"] = agent.name
+        self.agent.effects.append((LOG, event))
+        capabilities = {"tools": {}} if image.names and (asked is None or "tools" in asked) else {}
         return {"protocolVersion": spoken, "agentInfo": {"name": agent.identity, "version": agent.version},
                 "conformanceLevel": self._level(), "capabilities": capabilities}
 
     def _shutdown(self, id, params: dict, reply, now_ms: int):
-        field(params, "reason", str, "", False)
+        reason = field(params, "reason", str, "", False)
         timeout_ms = field(params, "timeout_ms", int, "", False)
         if timeout_ms is not None and not 0 <= timeout_ms <= 86400000:
             raise InvalidParams("timeout_ms: expected 0 to 86400000, got %d" % timeout_ms)
         self._open = False
         self._beat_ms = None
+        self.agent.effects.append((LOG, {"event": "session.closed", "reason": (reason or "")[:200]}))
         self.agent.stop(DRAIN_MS if timeout_ms is None else timeout_ms,
                         lambda drained, _: reply(rpc.result(id, {"drained": drained})), now_ms)
 
     def tick(self, now_ms: int):
-        """Send a heartbeat when one is due, while READY (CKP 0.2.0, 9.3.1)."""
+        """Send a heartbeat when one is due and the agent is READY (CKP 0.2.0, 9.3.1)."""
         if self._beat_ms is not None and now_ms >= self._beat_ms:
             interval = self.agent.image.agent.heartbeat_ms
-            from clawlite.core.clock import iso8601
             self._beat_ms += interval * ((now_ms - self._beat_ms) // interval + 1)
+            if not self.agent.is_ready:
+                return
+            from clawlite.core.clock import iso8601
             clock = self._clock
             self._send(rpc.notification("claw.heartbeat", {
                 "state": self.agent.lifecycle.state, "uptime_ms": now_ms - self._opened_ms,

@@ -223,7 +223,7 @@ class Shell:
         if kind == E.SEND:
             self.send(effect[1])
         elif kind == E.LOG:
-            effect[1]["time"] = self.time_stamp()
+            effect[1]["timestamp"] = self.time_stamp()
             self.log.write(effect[1])
         elif kind == E.SAY:
             self.hear_out()

@@ -271,7 +271,7 @@ class Device:
     def keep(self, event: dict):
         from clawlite.core.clock import iso8601
         epoch = epoch_s()
-        event["time"] = "unset" if epoch is None else iso8601(epoch)
+        event["timestamp"] = "unset" if epoch is None else iso8601(epoch)
         self.log.write(event)
 
     def write(self, data: bytes, prompt: bytes):

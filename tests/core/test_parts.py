@@ -1,7 +1,7 @@
 """Small parts of the core: versions, ids, time, text for people, pins, the lifecycle, errors."""
-from clawlite.core import lifecycle, rpc
+from clawlite.core import rpc
 from clawlite.core.clock import iso8601
-from clawlite.core.errors import ClawError, InternalError, InvalidParams, InvalidRequest, SandboxDenied, VersionError
+from clawlite.core.errors import ClawError, InvalidParams, InvalidRequest, SandboxDenied, VersionError
 from clawlite.core.handshake import negotiate, parse_version
 from clawlite.core.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
 from clawlite.core.printable import printable
@@ -54,9 +54,13 @@ def test_uuids():
 def test_requests_are_parsed():
     request = rpc.parse({"jsonrpc": "2.0", "id": "", "method": "m", "params": {"a": 1}, "more": True})
     assert (request.id, request.method, request.params) == ("", "m", {"a": 1})
-    assert rpc.parse({"jsonrpc": "2.0", "method": "m"}).id is rpc.NO_ID
     assert rpc.parse({"jsonrpc": "2.0", "id": None, "method": "m"}).id is None
-    assert rpc.parse({"jsonrpc": "2.0", "id": 1, "result": 1}) is None
+
+
+def test_what_nobody_answers():
+    for message in ({"jsonrpc": "2.0", "method": "m"}, {"jsonrpc": "2.0", "method": "m", "params": 5}, {"jsonrpc": "2.0", "id": 1, "result": 1},
+                    {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": ""}}, {"result": None}, {"error": None, "id": True}):
+        assert rpc.parse(message) is None, message
 
 
 def test_wrong_requests_are_refused():
@@ -73,18 +77,20 @@ def test_ids_of_wrong_requests():
 
 
 def test_a_batch_is_whole_at_its_last_answer():
-    batch = rpc.Batch(2)
-    assert batch.add({"id": 1}) is None and batch.add({"id": 2}) == [{"id": 1}, {"id": 2}]
+    sent = []
+    batch = rpc.Batch(3, sent.append)
+    for reply in ({"id": 1}, None, {"id": 2}):
+        assert sent == []
+        batch.add(reply)
+    assert sent == [[{"id": 1}, {"id": 2}]]
 
 
-def test_the_lifecycle_has_one_way():
-    """CKP 0.2.0, 8."""
-    life = lifecycle.Lifecycle(0)
-    for state in ("STARTING", "READY", "STOPPING", "STOPPED", "STARTING", "ERROR", "STOPPING"):
-        life.to(state, 10)
-    for state in ("READY", "INIT", "STARTING", "STOPPING"):
-        assert raised(InternalError, life.to, state, 20)
-    assert life.to("STOPPED", 35) == ("STOPPING", "STOPPED", 25)
+def test_a_batch_without_an_answer_is_not_answered():
+    sent = []
+    batch = rpc.Batch(2, sent.append)
+    batch.add(None)
+    batch.add(None)
+    assert sent == []
 
 
 def test_values_are_written_alike_everywhere():

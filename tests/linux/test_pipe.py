@@ -218,7 +218,7 @@ def test_what_happened_is_on_record_and_private(bench, tmp_path):
     events = _log(tmp_path)
     assert [event["event"] for event in events] == ["lifecycle.transition", "lifecycle.transition", "tool.approval", "tool.call"]
     assert events[2]["answer"] == "approved" and events[3]["status"] == "ok" and events[3]["rule_id"] == "ask"
-    assert all(event["time"][:2] == "20" and event["time"].endswith("Z") for event in events)
+    assert all(event["timestamp"][:2] == "20" and event["timestamp"].endswith("Z") for event in events)
     folder = tmp_path / "home/state/bench"
     assert folder.stat().st_mode & 0o777 == 0o700 and (folder / "log.jsonl").stat().st_mode & 0o777 == 0o600
 
