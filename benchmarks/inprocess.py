@@ -111,6 +111,7 @@ def call(image: str, rounds: int) -> dict:
     def one():
         made.framer.feed(line)
         made.take()
+        made.log.flush()
     made.framer.feed(opening + b"\n")
     made.take()
     one()
@@ -118,11 +119,12 @@ def call(image: str, rounds: int) -> dict:
     quiet, other = shell(image, True)
     quiet.framer.feed(opening + b"\n")
     quiet.take()
-    quiet.log.write = dumps
+    quiet.log.flush = quiet.log._waiting.clear
 
     def unlogged():
         quiet.framer.feed(line)
         quiet.take()
+        quiet.log.flush()
     record = line.rstrip()
     answer = loads(sink.last)
     found = blocks([one, unlogged, lambda: loads(record), lambda: dumps(answer).encode()], rounds)

@@ -27,6 +27,11 @@ class Handlers:
         self.interrupted = False
         self._running = []      # [task, generator, wake_ms (None: it waits for a provider), due_ms, tool name, outcome to go on with]
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something goes on here."""
+        return len(self._running) > 0
+
     def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         """Start *tool*; return its outcome, or None when it goes on (see ``poll``)."""
         kind, name = tool.handler

@@ -20,6 +20,7 @@ class Answer:
     """What a provider said in one round.
 
     text           str; "" when the text went out as events of a stream: it is never held here too
+    shown          bool, the text was shown piece by piece as it came
     calls          list of (id, name, arguments, raw): arguments a dict, or None when raw (str) is no JSON object
     stop           "stop", "length", "tools", "refused" or "other"
     input_tokens, output_tokens   int, or None when not told
@@ -28,6 +29,7 @@ class Answer:
 
     def __init__(self):
         self.text = ""
+        self.shown = False
         self.calls = []
         self.stop = None
         self.input_tokens = None

@@ -67,6 +67,7 @@ def state_folder(agent: str) -> str:
 class Log:
     """The agent's log: one JSON line an event, in ``log.jsonl`` of the state folder, at most two files of *limit* bytes.
 
+    Events wait for ``flush``, which comes before anybody hears what came of them.
     A log that cannot be written is said once on stderr; the agent goes on.
     """
 
@@ -77,17 +78,27 @@ class Log:
         self._fd = None
         self._size = 0
         self._broken = False
+        self._waiting = []
 
     def write(self, event: dict):
         """Append one event; the caller has put the time in."""
+        self._waiting.append(self._dumps(event))
+
+    def flush(self):
+        """Write what waits; a process that is killed after this has not lost it."""
+        waiting = self._waiting
+        if not waiting:
+            return
+        waiting.append("")
+        data = "\n".join(waiting).encode()
+        waiting.clear()
         if self._broken:
             return
-        data = (self._dumps(event) + "\n").encode()
         try:
             if self._fd is None:
                 self._open()
             if self._size + len(data) > self._limit:
-                self.close()
+                self._close()
                 os.replace(self._path(), self._path() + ".1")
                 self._open()
             os.write(self._fd, data)
@@ -105,6 +116,11 @@ class Log:
         self._size = os.fstat(self._fd).st_size
 
     def close(self):
+        """Write what waits, and end."""
+        self.flush()
+        self._close()
+
+    def _close(self):
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

@@ -14,7 +14,7 @@ from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import TEXT, TOO_LONG, Framer
 from clawlite.core.handlers import Handlers
-from clawlite.core.image import PINS
+from clawlite.core.image import HAS_SIDE_EFFECTS, PINS
 from clawlite.core.pins import SimulatedPins
 from clawlite.core.session import Session
 from clawlite.core.text import decode_utf8
@@ -65,6 +65,8 @@ class Shell:
             self._printable = printable
         self.framer = Framer(MAX_LINE, operator)
         self.log = Log(image.agent.name, dumps)
+        self._carry = self._table()
+        self._guard = signals.interruptible(self.leave)
         self.wire = Wire(ends[0], ends[1], wake)
         self.screen = Screen(self.wire, self.terminal)
         self._first = True              # no prompt has been shown: the terminal is as it was found
@@ -113,6 +115,7 @@ class Shell:
 
     def step(self):
         """Wait for whatever comes next, and deal with it."""
+        self.log.flush()                # before anybody hears what came of it
         data = self.wire.wait(self.wait_ms())
         self.screen.heed()
         if data:
@@ -199,55 +202,53 @@ class Shell:
 
     def settle(self):
         """Carry out effects, and step handlers, until nothing is left to do now."""
-        while True:
-            effect = self.agent.next_effect()
-            while effect:
-                self.carry_out(effect)
-                effect = self.agent.next_effect()
-            ended = self.poll_handlers()
-            for task, outcome in ended:
-                self.agent.done(task, outcome, now_ms())
-            if not ended and not self.agent.effects:
-                self.ask_anew()
-                self.screen.refresh()
-                return
+        effects = self.agent.effects
+        while effects or self.handlers.is_busy and self.step_handlers():
+            while effects:
+                effect = effects.pop(0)
+                self._carry.get(effect[0], self._reached)(effect)
+        if self.console:
+            self.ask_anew()
+            self.screen.refresh()
 
-    def poll_handlers(self) -> list:
-        with signals.interruptible(self.leave):
+    def step_handlers(self) -> bool:
+        """Step what is due; return whether something has come of it."""
+        with self._guard:
             ended = self.handlers.poll(now_ms())
         self.heed()
-        return ended
+        for task, outcome in ended:
+            self.agent.done(task, outcome, now_ms())
+        return bool(ended or self.agent.effects)
 
-    def carry_out(self, effect: tuple):
-        kind = effect[0]
-        if kind == E.SEND:
-            self.send(effect[1])
-        elif kind == E.LOG:
-            effect[1]["timestamp"] = self.time_stamp()
-            self.log.write(effect[1])
-        elif kind == E.SAY:
-            self.hear_out()
-            self.show(effect[1])
-        elif kind == E.TELL:
-            self.tell(effect[1])
-        elif kind == E.WRITE:
-            self.show_piece(effect[1])
-        elif kind == E.PROMPT:
-            self.prompt(effect[1])
-        elif kind == E.RUN:
-            self.run_handler(effect)
-        elif kind == E.RESUME:
-            self.handlers.resume(effect[1], effect[2], now_ms())
-        elif kind == E.CANCEL:
-            self.handlers.cancel(effect[1])
-            if self.remote:
-                self.remote.carry_out(effect)
-        elif kind == E.RESOLVE:
-            self.agent.done(effect[1], (True, resolve(effect[2], state_folder(self.agent.image.agent.name))), now_ms())
-        elif kind == E.EXIT:
-            self.code = effect[1]
-        else:
+    def _table(self) -> dict:
+        """Return {kind of effect: function(effect)}; others are the remote side's."""
+        return {E.SEND: self._send, E.LOG: self._log, E.SAY: self._say, E.TELL: lambda effect: self.tell(effect[1]),
+                E.WRITE: lambda effect: self.show_piece(effect[1]), E.PROMPT: lambda effect: self.prompt(effect[1]), E.RUN: self._run,
+                E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()), E.CANCEL: self._cancel,
+                E.RESOLVE: self._resolve, E.EXIT: self._exit}
+
+    def _reached(self, effect: tuple):
+        self.remote.carry_out(effect)
+
+    def _log(self, effect: tuple):
+        event = effect[1]
+        event["timestamp"] = self.time_stamp()
+        self.log.write(event)
+
+    def _say(self, effect: tuple):
+        self.hear_out()
+        self.show(effect[1])
+
+    def _cancel(self, effect: tuple):
+        self.handlers.cancel(effect[1])
+        if self.remote:
             self.remote.carry_out(effect)
+
+    def _resolve(self, effect: tuple):
+        self.agent.done(effect[1], (True, resolve(effect[2], state_folder(self.agent.image.agent.name))), now_ms())
+
+    def _exit(self, effect: tuple):
+        self.code = effect[1]
 
     def time_stamp(self) -> str:
         second = int(time.time())
@@ -255,18 +256,21 @@ class Shell:
             self._second, self._stamp = second, iso8601(second)
         return self._stamp
 
-    def run_handler(self, effect: tuple):
-        _, task, tool, arguments, due_ms = effect
+    def _run(self, effect: tuple):
+        now = now_ms()
+        if effect[2].flags & HAS_SIDE_EFFECTS:
+            self.log.flush()            # it may never come back
         if signals.terminated():        # a turn may want its next tool before the loop sees the signal
             outcome = (False, ClawError("the agent is ending"))
         else:
-            with signals.interruptible(self.leave):
-                outcome = self.handlers.start(task, tool, arguments, due_ms, now_ms())
+            with self._guard:
+                outcome = self.handlers.start(effect[1], effect[2], effect[3], effect[4], now)
             self.heed()
         if outcome is not None:
-            self.agent.done(task, outcome, now_ms())
+            self.agent.done(effect[1], outcome, now_ms())
 
-    def send(self, message):
+    def _send(self, effect: tuple):
+        message = effect[1]
         try:
             data = dumps(message).encode()
         except ValueError as e:         # a handler gave what JSON lacks; the caller must still get an answer
@@ -280,7 +284,7 @@ class Shell:
     def tell(self, text: str):
         """Show what is no part of an answer: beside it, where the answer alone is wanted; an operator's goes to the log."""
         if self.console is None:
-            self.log.write({"event": "notice", "text": text, "time": self.time_stamp()})
+            self.log.write({"event": "notice", "text": text, "timestamp": self.time_stamp()})
         elif self.answer_only:
             if self.terminal:           # which may be stderr's too: it begins a line there
                 self.screen.give_way()
