@@ -194,7 +194,7 @@ class Agent:
             error = ending.denied(approval, reason)
         elif how == "expired" and not approval.allow:
             error = ending.expired(approval)
-        self._advance(task, None, error, now_ms)
+        self._advance(task, how, error, now_ms)
         self._ask(now_ms)
 
     # -- time and the queue

@@ -12,12 +12,13 @@
     (CANCEL, task)                         end the handler and the connection of a task, which nobody waits for any more
     (RESOLVE, task, path)                  resolve links of a virtual path                -> done
     (SECRET, task, name)                   what a ``secret_ref`` names                    -> done
-    (STORE, task, entries)                 add *entries* to the meters, which last over a restart (core/meter.py)  -> done
+    (STORE, task, entries)                 add *entries* to the meters, which last over a restart (core/ledger.py)  -> done
     (OPEN, task, scheme, host, port, parts, timeout_ms)    connect, and send *parts*: bytes, or [offset, length] in the image's WIRE
     (CLOSE, task)                          end the connection of a task
 
     -> done    answered by ``Agent.done(task, outcome, now_ms)``
-    outcome    (True, value) or (False, exception); of RESOLVE, the value is a normalised absolute path
+    outcome    (True, value) or (False, exception); of RESOLVE, the value is a normalised absolute path; of STORE, whether limits
+               admit the entries, and when there are none, what is used today (``Ledger.today``)
     due_ms     monotonic time at which the handler's work is ended, or None
     what a connection receives goes to ``Agent.received(task, outcome, now_ms)``: bytes, b"" at its end
 

@@ -20,14 +20,16 @@ _CUT = "the file is cut or damaged; build or flash it again"
 
 # A shape is a type, None, a tuple (a list of exactly these), [shape] (a list of any number of it), [shape, shape, ...] (one of
 # them), ``object`` (anything), or a number n: an integer below it, from 0 on, or from 1 on when n is negative.
-_MANY = 1 << 32
+_MANY, _MONEY = 1 << 32, 1 << 62
 _SPAN = (_MANY, _MANY)
 _ENTRY = [None, _MANY, [_MANY]]
 _HEAD = (str, [str], bytes, [(str, bytes)], [_SPAN])
-TOOL = (str, 128, [None, str], object, object, _MANY, _MANY, (2, str), [str], [(str, _ENTRY)], [None, (_ENTRY,)], _SPAN)
-RULE = (str, 4, str, _MANY, 2, [None, str], str)
+TOOL = (str, 128, [None, str], object, object, _MANY, _MANY, (2, str), [str], [(str, _ENTRY)], [None, (_ENTRY,)], _SPAN,
+        [None, (-_MANY, 3)])
+RULE = (str, 4, str, _MANY, 2, [None, str], str, [None, ([None, _MANY], [None, _MONEY])])
 _SECTIONS = {                   # AGENT, TOOLS and PINS of image.py, which imports this
-    1: (str, str, str, 3, -4, -_MANY, [_MANY], -_MANY, -_MANY, str, 2, _SPAN, str, -_MANY, [None, _MANY], [None, 1 << 62]),
+    1: (str, str, str, 3, -4, -_MANY, [_MANY], -_MANY, -_MANY, str, 2, _SPAN, str, -_MANY, [None, _MANY], [None, _MONEY],
+        [None, _MANY], 4),
     2: [(str, _MANY, _MANY, _ENTRY)],
     9: [(str, _MANY, 4, 65536, [None, str], int)],
 }

@@ -16,6 +16,7 @@
 header.py reads what is read once; ``clawlite/host/image.cddl`` is the grammar; ``clawlite/host/imagefile.py`` writes it.
 """
 import struct
+from binascii import hexlify
 
 from clawlite.core import cbor
 from clawlite.core.errors import ImageError, ImageMismatch
@@ -41,12 +42,13 @@ class Tool:
     policies     list of [policy name, entry]: what each policy says alone
     bound        entry of ``policy_ref``, or None
     about        (offset, length) of the description in PROSE
+    retry        [attempts, backoff] (core/retry.py), or None
     entry        what all policies say together, from the index
     """
 
     def __init__(self, record: list, entry):
         (self.name, self.flags, self.category, self.schema, self.output, self.timeout_ms, self.max_output,
-         self.handler, self.paths, self.policies, self.bound, self.about) = record
+         self.handler, self.paths, self.policies, self.bound, self.about, self.retry) = record
         self.entry = entry
 
 
@@ -56,7 +58,8 @@ class AgentInfo:
     def __init__(self, record: list):
         (self.name, self.version, self.identity, self.autonomy, self.level, self.heartbeat_ms, self.providers,
          self.max_rounds, self.max_message, self.sandbox, self.isolation, self.personality, self.prompt, self.turn_ms,
-         self.tokens_per_hour, self.cost_per_day) = record
+         self.tokens_per_hour, self.cost_per_day, self.calls_per_minute, self.rates) = record
+        self.counts = self.calls_per_minute is not None or self.rates > 0        # policy has limits that a meter is asked about
 
 
 class Image:
@@ -76,6 +79,7 @@ class Image:
         self._automata = {}             # number -> the table, or True on a board, which reads it again
         head, self._where, self.seal_at = parse(read, size)
         self.compiler, self.requires, self.sources, self.companions, _ = head
+        self.id = str(hexlify(self.sources[:4]), "utf-8")       # of its manifest: the log tells with it whose rule numbers it has
         self.agent = AgentInfo(self.section(AGENT))
         self.tools = {}
         self.names = []                     # in the manifest's order: dicts have none on MicroPython
@@ -141,7 +145,7 @@ class Image:
         return tool
 
     def rule(self, number: int) -> list:
-        """Return rule *number*: [id, action, reason, timeout_s, allow_on_timeout, root or None, policy]."""
+        """Return rule *number*: [id, action, reason, timeout_s, allow_on_timeout, root or None, policy, rate or None]."""
         rule = self._rules.get(number)
         if rule is None:
             rule = cbor.decode(self._row(RULES, number))

@@ -1,42 +1,33 @@
 """What providers have used, held against the limits of each (CKP 0.2.0, 5.2) and of all together (5.8, ``rate_limits``).
 
 Tokens are counted as the provider reports them, else as a quarter of the bytes; money in nano-dollars, by the price table.
-Days and hours are those of UTC; until the clock is set, and while it has gone back, the last one goes on.  What is spent
-survives a restart: the shell stores the entries that ``spend`` returns, and adds them to what other processes of the same
-agent have stored (``add``).
+What is spent survives a restart (core/ledger.py): the shell stores the entries that ``spend`` returns.
 """
 from clawlite.core.errors import QuotaExceeded
+from clawlite.core.ledger import COST, DAY, DAY_COST, DAY_TOKENS, HOUR, TOKENS, Ledger
 
 MAX_TOKENS = 4096               # of an answer, unless a limit says less
-DAY, HOUR = 86400, 3600
-ALL_TOKENS, ALL_COST = ".tokens", ".cost"       # of all providers; no name of one has a dot
+HOUR_TOKENS = ".tokens"         # of all providers; no name of one has a dot
 _MINUTE_MS = 60000
 _NANO = 1000000000
 
 
-class Meter:
-    """The meters of one agent.
+class Meter(Ledger):
+    """The meters of one agent whose providers are remote.
 
-    clock      function -> (monotonic ms, seconds since 1970 or None while the clock is unset)
-    stored     function -> {key: [number of the day or hour, amount]}: what is spent, as it stands now
-    per_hour   tokens of all providers, or None
-    cost       nano-dollars of all providers in a day, or None
+    clock, stored, calls   see ``ledger.Ledger``
+    per_hour               tokens of all providers, or None
+    cost                   nano-dollars of all providers in a day, or None
+    rates                  TOKENS, COST or both: rules ask what all providers have used in a day
     """
 
-    def __init__(self, clock, stored, per_hour=None, cost=None):
-        self._clock = clock
-        self._stored = stored
+    def __init__(self, clock, stored, per_hour=None, cost=None, rates=0, calls=None):
+        super().__init__(clock, stored, calls)
         self._per_hour = per_hour
         self._cost = cost
+        self._rates = rates
         self._sent = {}                 # provider -> monotonic ms of its requests of the last minute
         self._seed = clock()[0] & 0x3fffffff
-
-    def now_ms(self) -> int:
-        return self._clock()[0]
-
-    def now_s(self):
-        """Return the seconds since 1970, or None."""
-        return self._clock()[1]
 
     def jitter(self, most_ms: int) -> int:
         """Return 0..most_ms, another one each time."""
@@ -75,7 +66,7 @@ class Meter:
         least = 1 if most is None else most
         for name, limit, used in (("tokens_per_day", provider.per_day, self.used(provider.name, DAY)),
                                   ("tokens_per_request", provider.per_request, 0), ("max_context_window", provider.window, 0),
-                                  ("tokens_per_hour", self._per_hour, self.used(ALL_TOKENS, HOUR))):
+                                  ("tokens_per_hour", self._per_hour, self.used(HOUR_TOKENS, HOUR))):
             if limit is not None:
                 left = limit - used - asked
                 if left < least:
@@ -83,7 +74,7 @@ class Meter:
                                     % (asked, " (%d are used)" % used if used else ""))
                 allowed = left if left < allowed else allowed
         if self._cost is not None:
-            used = self.used(ALL_COST, DAY)
+            used = self.used(DAY_COST, DAY)
             read, written = provider.prices
             left = self._cost - used
             price = asked * read + least * written
@@ -94,13 +85,8 @@ class Meter:
             allowed = most if most < allowed else allowed
         return allowed
 
-    def used(self, key: str, seconds: int) -> int:
-        """Return what *key* has used in this period of so many *seconds*."""
-        period, amount = self._stored().get(key, (0, 0))
-        return amount if period == self._period(period, seconds) else 0
-
     def spend(self, provider, read: int, written: int) -> list:
-        """Return [[key, period, amount], ...] for ``add``: what an answer used of the limits that there are.
+        """Return [[key, period, amount], ...] for ``ledger.add``: what an answer used of the limits that there are.
 
         read, written  tokens
         """
@@ -108,24 +94,13 @@ class Meter:
         if provider.per_day is not None:
             used.append((provider.name, DAY, read + written))
         if self._per_hour is not None:
-            used.append((ALL_TOKENS, HOUR, read + written))
-        if self._cost is not None:
-            used.append((ALL_COST, DAY, read * provider.prices[0] + written * provider.prices[1]))
+            used.append((HOUR_TOKENS, HOUR, read + written))
+        if self._rates & TOKENS:
+            used.append((DAY_TOKENS, DAY, read + written))
+        if self._cost is not None or self._rates & COST:
+            used.append((DAY_COST, DAY, read * provider.prices[0] + written * provider.prices[1]))
         stored = self._stored()
-        return [[key, self._period(stored.get(key, (0, 0))[0], seconds), amount] for key, seconds, amount in used if amount]
-
-    def _period(self, last: int, seconds: int) -> int:
-        """Return the number of this period; the last known one while the clock is unset or has gone back."""
-        epoch = self.now_s()
-        period = last if epoch is None else epoch // seconds
-        return period if period > last else last
-
-
-def add(stored: dict, entries: list) -> None:
-    """Add the *entries* of ``Meter.spend`` to *stored*, in place; an amount of a period that is over counts for the last one."""
-    for key, period, amount in entries:
-        last, used = stored.get(key, (0, 0))
-        stored[key] = [period, amount] if period > last else [last, used + amount]
+        return [[key, self.period(stored.get(key, (0, 0))[0], seconds), amount] for key, seconds, amount in used if amount]
 
 
 def _exceeded(provider: str, name: str, limit: str, why: str):

@@ -3,6 +3,7 @@ import cython
 
 cdef int _ACTION
 cdef int _ROOT
+cdef int _RATE
 
 cdef class Decision:
     cdef public int action
@@ -10,14 +11,17 @@ cdef class Decision:
     cdef public list trace
     cdef public bint rests
 
-@cython.locals(number=int, rule=list, trace=list, matched=bint)
-cpdef Decision decide(image, entry, list paths)
+@cython.locals(number=int, rule=list, trace=list, matched=bint, action=int, passed=int)
+cpdef Decision decide(image, entry, list paths, used=*)
 
 @cython.locals(winner=Decision, decision=Decision, rests=bint)
 cpdef Decision strictest(list decisions)
 
 @cython.locals(inside=bint)
 cpdef bint holds(str root, list paths, int action)
+
+@cython.locals(at=int, spent=bint)
+cpdef bint applies(list rate, used, int action)
 
 cpdef bint is_within(str path, str root)
 

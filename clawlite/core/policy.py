@@ -9,7 +9,7 @@ The host folds the ordered rules (CKP 0.2.0, 5.8) into one *entry* per tool:
 1. First match wins; no match is a denial (5.8 "Validation Rules", items 2 and 3).
 2. Several entries (all policies, the tool's ``policy_ref``, the request's ``context.policy``) give the
    strictest of their decisions: an override can tighten, never loosen.
-3. The only condition is ``path_within``: the host refuses manifests with any other.
+3. The conditions are ``path_within``, and the ``rate_limit`` of a rule: the host refuses manifests with any other.
 """
 from clawlite.core.dialect import const
 
@@ -18,6 +18,7 @@ ACTIONS = ("deny", "require-approval", "audit-only", "allow")
 
 _ACTION = const(1)
 _ROOT = const(5)
+_RATE = const(7)
 
 
 class Decision:
@@ -26,7 +27,7 @@ class Decision:
     action   DENY .. ALLOW
     rule     the deciding rule, see ``Image.rule``, or None when no rule matched
     trace    list of (rule number, matched): what was looked at, in order
-    rests    True when an allow rests on where a path lies: links must be resolved before it counts
+    rests    True when it rests on where a path lies, and would be stricter elsewhere: links must be resolved before it counts
     """
 
     def __init__(self, action: int, rule, trace: list, rests: bool):
@@ -36,12 +37,13 @@ class Decision:
         self.rests = rests
 
 
-def decide(image, entry, paths) -> Decision:
+def decide(image, entry, paths, used=None) -> Decision:
     """Return the decision of one entry.
 
     image    has ``rule(number)``
     entry    as above
     paths    list of normalised absolute paths of the call's arguments; None stands for one that has no meaning
+    used     (tokens, nano-dollars) of all providers today, or None where nobody counts them
     Cost     a look-up plus the entry's own rules, whatever the number of rules.
     """
     if entry is None:
@@ -50,13 +52,19 @@ def decide(image, entry, paths) -> Decision:
         rule = image.rule(entry)
         return Decision(rule[_ACTION], rule, [(entry, True)], False)
     trace = []
+    passed = ALLOW                  # the strictest action that a path alone kept from matching
     for number in entry:
         rule = image.rule(number)
         root = rule[_ROOT]
-        matched = root is None or holds(root, paths, rule[_ACTION])
+        action = rule[_ACTION]
+        matched = rule[_RATE] is None or applies(rule[_RATE], used, action)
+        if matched and root is not None and not holds(root, paths, action):
+            matched = False
+            if action < passed:
+                passed = action
         trace.append((number, matched))
         if matched:
-            return Decision(rule[_ACTION], rule, trace, root is not None)
+            return Decision(action, rule, trace, root is not None or passed < action)
     return Decision(DENY, None, trace, False)
 
 
@@ -86,6 +94,21 @@ def holds(root: str, paths: list, action: int) -> bool:
         elif not inside:
             return False
     return action != DENY and len(paths) > 0
+
+
+def applies(rate: list, used, action: int) -> bool:
+    """Return whether a rule with a ``rate_limit`` is in force: a denial once a limit is used up, a permission until then.
+
+    rate  [tokens or None, nano-dollars or None] of a day, of all providers
+    used  see ``decide``; where nobody counts, denials are in force and permissions are not
+    """
+    spent = used is None
+    if used is not None:
+        for at in range(2):
+            limit = rate[at]
+            if limit is not None and used[at] >= limit:
+                spent = True
+    return spent == (action == DENY)
 
 
 def is_within(path: str, root: str) -> bool:

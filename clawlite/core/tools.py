@@ -6,7 +6,7 @@
 3. A handler that fails gives a result with ``is_error``; a gate that says no raises.  4. Whatever the end, it is logged.
 """
 from clawlite.core import policy
-from clawlite.core.effect import APPROVE, ASK, LOG, RESOLVE, RESUME, RUN
+from clawlite.core.effect import APPROVE, ASK, LOG, RESOLVE, RESUME, RUN, STORE
 from clawlite.core.errors import ClawError, InvalidParams, PolicyDenied, ProviderError, SandboxDenied, ToolTimeout
 from clawlite.core.image import HAS_SIDE_EFFECTS
 from clawlite.core.schema import check
@@ -57,17 +57,20 @@ class Approval:
         self.since_ms = self.due_ms = 0
 
 
-def call(image, name: str, arguments, caller: str, override=None):
+def call(image, name: str, arguments, caller: str, override=None, request_id=None):
     """Run one tool call; a generator of effects that returns a ``Result``.
 
     name       str, as the caller wrote it
     arguments  what the caller sent: anything
     caller     "console", "operator" or "provider", for the log
     override   name of a policy that may tighten, or None
+    request_id what the operator calls it, for the log, or None
     Raises ``InvalidParams``, ``PolicyDenied``, ``SandboxDenied``, ``ApprovalTimeout``, ``ApprovalDenied``,
     ``ToolTimeout``.  Source  CKP 0.2.0, 5.1, 5.4, 5.8, 9.3.2.
     """
-    event = {"event": "tool.call", "tool": name, "caller": caller, "arguments": arguments}
+    event = {"event": "tool.call", "tool": name, "caller": caller, "arguments": arguments, "image": image.id}
+    if request_id is not None:
+        event["request_id"] = request_id
     try:
         result = yield from _gated(image, known(image, name), arguments, override, event)
     except ClawError as e:
@@ -108,17 +111,29 @@ def _gated(image, tool, arguments, override, event):
     event["trace"] = [[number, matched] for number, matched in decision.trace]
     if decision.action == policy.DENY:
         raise _denied(tool, rule)
+    if image.agent.calls_per_minute is not None:
+        from clawlite.core.ledger import admit
+        yield from admit(image.agent.calls_per_minute, tool, event)
     if decision.action == policy.APPROVE:
-        yield (APPROVE, Approval(tool, arguments, rule))
+        event["approval"] = yield (APPROVE, Approval(tool, arguments, rule))
     elif autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS:
-        yield (APPROVE, Approval(tool, arguments, None))
+        event["approval"] = yield (APPROVE, Approval(tool, arguments, None))
     if image.agent.isolation:
         raise _no_sandbox(image, tool)
+    if tool.retry is None:
+        outcome = yield from _run(tool, arguments)
+    else:
+        from clawlite.core.retry import attempts
+        outcome = yield from attempts(_run, tool, arguments, event)
+    return _result(tool, outcome, image)
+
+
+def _run(tool, arguments):
     outcome = yield (RUN, tool, arguments)
     while outcome[0] is None:           # it asks the agent's provider before it goes on
         said = yield (ASK,) + outcome[1]
         outcome = yield (RESUME, said)
-    return _result(tool, outcome, image)
+    return outcome
 
 
 def _decide(image, tool, arguments, override):
@@ -128,21 +143,25 @@ def _decide(image, tool, arguments, override):
     if override is not None:
         entries.append(_entry_of(tool, override))
     paths = policy.paths_of(tool.paths, arguments)
-    decision = _strictest(image, entries, paths)
+    used = None
+    if image.agent.rates:               # some rule asks how much of the day is spent; None denies
+        done, used = yield (STORE, [])
+        used = used if done else None
+    decision = _strictest(image, entries, paths, used)
     if decision.rests and decision.action != policy.DENY:
         # The text of the path allows it; where its links lead decides (a link out of the root is the oldest trick).
         resolved = []
         for path in paths:
-            done, real = yield (RESOLVE, path)
+            done, real = (True, None) if path is None else (yield (RESOLVE, path))
             if not done:
                 raise SandboxDenied("%s: the path %s cannot be resolved" % (tool.name, path), "", {"tool": tool.name})
             resolved.append(real)
-        decision = policy.strictest([decision, _strictest(image, entries, resolved)])
+        decision = policy.strictest([decision, _strictest(image, entries, resolved, used)])
     return decision
 
 
-def _strictest(image, entries, paths):
-    return policy.strictest([policy.decide(image, entry, paths) for entry in entries])
+def _strictest(image, entries, paths, used):
+    return policy.strictest([policy.decide(image, entry, paths, used) for entry in entries])
 
 
 def _entry_of(tool, override):

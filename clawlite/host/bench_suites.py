@@ -106,10 +106,10 @@ def _rule_image(path: str, size: int) -> None:
             known[name] = True
             tool = types.SimpleNamespace(name=name, labels={"category": category} if category else {}, spec=types.SimpleNamespace(
                 annotations={"destructiveHint": True, "readOnlyHint": True}))
-            record = imagefile.encode([name, layout.READ_ONLY, category, 127, None, 0, 65536, [layout.BUILTIN, name], paths, [], None, [0, 0]])
+            record = imagefile.encode([name, layout.READ_ONLY, category, 127, None, 0, 65536, [layout.BUILTIN, name], paths, [], None, [0, 0], None])
             index.append([name, len(records), len(record), folding.fold(flat, tool, paths)])
             records += record
-    agent = ["bench", "1", "bench", 2, 2, 30000, [], 1, 1, "", 0, [0, 0], "", 1, None, None]
+    agent = ["bench", "1", "bench", 2, 2, 30000, [], 1, 1, "", 0, [0, 0], "", 1, None, None, None, 0]
     sections = {layout.AGENT: agent, layout.TOOLS: index, layout.RECORDS: records,
                 layout.RULES: imagefile.table([imagefile.encode(rule.record()) for rule in flat]), layout.PROSE: b""}
     with open(path, "wb") as file:

@@ -4,7 +4,8 @@
 hint for that is the highest; of equals, the one that is declared first.
 2. A limit that could not be kept (a provider whose price nobody knows) is refused here.
 """
-from clawlite.host import remotes
+from clawlite.core.ledger import COST
+from clawlite.host import folding, remotes
 from clawlite.host.imagefile import encode, table
 from clawlite.host.problems import did_you_mean, quoted
 
@@ -41,7 +42,7 @@ def check(manifest) -> None:
         wrong = remotes.endpoint_problem(server.endpoint)
         if wrong:
             manifest.problems.add(settings.place, ("oauth2", name, "endpoint"), wrong)
-    if limits(manifest)[1] is not None:
+    if limits(manifest)[1] is not None or folding.rates(manifest.policies) & COST:
         for provider in providers(manifest):
             if not is_builtin(provider) and provider.spec.model not in settings.prices:
                 manifest.problem(provider, ("model",), f"cost_per_day_usd is limited, and nobody knows what {quoted(provider.spec.model)} costs",

@@ -14,6 +14,7 @@ from clawlite.host import chain, folding, unbuilt
 from clawlite.host.automata import PatternError, compile_pattern
 from clawlite.host.imagefile import encode, table, write
 from clawlite.host.reflexes import compile_reflex
+from clawlite.host.remotes import BACKOFF, MAX_ATTEMPTS
 from clawlite.host.replays import compile_replay
 from clawlite.host.schemas import SchemaError, compile_schema
 
@@ -133,7 +134,8 @@ def _agent(manifest, prose) -> list:
             chain.numbers(manifest), budget.max_rounds or MAX_ROUNDS,
             min([p.max_message_length for p in processing if p.max_message_length] or [MAX_MESSAGE]),
             manifest.sandbox.name if manifest.sandbox else "", unbuilt.isolation(manifest), prose.add(identity.spec.personality),
-            manifest.settings.console.prompt, budget.total_timeout_ms or TURN_MS, *chain.limits(manifest)]
+            manifest.settings.console.prompt, budget.total_timeout_ms or TURN_MS, *chain.limits(manifest),
+            folding.calls_per_minute(manifest.policies), folding.rates(manifest.policies)]
 
 
 def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object, list]:
@@ -154,7 +156,7 @@ def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object, list]:
     record = [tool.name, _flags(tool), (tool.labels or {}).get("category"), program, output, _timeout_ms(manifest, tool),
               min(limits and limits.max_output_bytes or MAX_OUTPUT, budget.max_tool_result_bytes or MAX_OUTPUT, MAX_OUTPUT),
               _handler(tool), paths, alone, bound,
-              prose.add(spec.description or "")]
+              prose.add(spec.description or ""), _retry(manifest, tool)]
     return encode(record), entry, bound or []
 
 
@@ -167,6 +169,18 @@ def _timeout_ms(manifest, tool) -> int:
                               f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time",
                               hint="let it yield between its steps (yield MILLISECONDS), or remove this", key=True)
     return min(own or most, most) if most and tool.function else own
+
+
+def _retry(manifest, tool) -> list | None:
+    """Return [attempts, backoff] (core/retry.py), None for one attempt.  Only what may run twice is run again (5.4)."""
+    retry, hints = tool.spec.retry, tool.spec.annotations or {}
+    if retry is None:
+        return None
+    if hints.get("readOnlyHint") is not True and hints.get("idempotentHint") is not True:
+        manifest.problem(tool, ("retry",), "only a tool that says it may run twice can be tried again",
+                         hint="add annotations: { idempotentHint: true } if it may, or remove retry", key=True)
+    attempts = MAX_ATTEMPTS if retry.max_attempts is None else retry.max_attempts
+    return [attempts, BACKOFF[retry.backoff or "exponential"]] if attempts > 1 else None
 
 
 def _schema(manifest, tool, field: str, schema: dict, pool):

@@ -18,6 +18,7 @@ UNITS = {
     "core": ["effect", "policy", "schema", "lifecycle", "tools", "task", "agent", "handlers", "frame", "jsontext", "device"],
     "operator": ["rpc", "calls", "session"],
     "talk": ["printable", "render", "turn", "chain", "history", "console"],
+    "limits": ["ledger", "meters"],
     "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],
 }
 CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them

@@ -7,7 +7,9 @@ earlier rule always decides first).
 import dataclasses
 import fnmatch
 
+from clawlite.core.ledger import COST, TOKENS
 from clawlite.core.policy import ACTIONS, normalise
+from clawlite.host.remotes import nano
 
 
 @dataclasses.dataclass
@@ -18,18 +20,25 @@ class FlatRule:
     policy     name of its policy
     rule       the typed rule
     root       normalised path of ``conditions.path_within``, or None
+    rate       [tokens, nano-dollars] of ``rate_limit``, None for one that is not limited; or None
     """
     number: int
     policy: str
     rule: object
     root: str | None
+    rate: list | None = None
+
+    @property
+    def is_conditional(self) -> bool:
+        return self.root is not None or self.rate is not None
 
     def record(self) -> list:
-        """Return [id, action, reason, timeout_s, allow_on_timeout, root, policy], as ``Image.rule`` gives it."""
+        """Return [id, action, reason, timeout_s, allow_on_timeout, root, policy, rate], as ``Image.rule`` gives it."""
         approval = self.rule.approval
         return [self.rule.id, ACTIONS.index(self.rule.action), self.rule.reason or "",
                 approval.timeout_seconds or 0 if approval else 0,
-                1 if approval and approval.default_if_timeout == "allow" else 0, self.root, self.policy]
+                1 if approval and approval.default_if_timeout == "allow" else 0, self.root, self.policy,
+                self.rate]
 
 
 def flatten(policies: list) -> list[FlatRule]:
@@ -38,8 +47,26 @@ def flatten(policies: list) -> list[FlatRule]:
     for policy in policies:
         for rule in policy.spec.rules:
             within = rule.conditions.path_within if rule.conditions else None
-            flat.append(FlatRule(len(flat), policy.name, rule, normalise(within) if within else None))
+            flat.append(FlatRule(len(flat), policy.name, rule, normalise(within) if within else None, _rate(rule.rate_limit)))
     return flat
+
+
+def _rate(limit: object) -> list | None:
+    if limit is None or limit.tokens_per_day is None and limit.cost_per_day_usd is None:
+        return None
+    return [limit.tokens_per_day, None if limit.cost_per_day_usd is None else nano(limit.cost_per_day_usd)]
+
+
+def rates(policies: list) -> int:
+    """Return what rules of *policies* ask of the day of all providers: ``ledger.TOKENS``, ``COST``, or'ed."""
+    found = [flat.rate for flat in flatten(policies) if flat.rate]
+    return (TOKENS if any(rate[0] is not None for rate in found) else 0) | (COST if any(rate[1] is not None for rate in found) else 0)
+
+
+def calls_per_minute(policies: list) -> int | None:
+    """Return the least ``tool_calls_per_minute`` of *policies*, or None."""
+    return min((policy.spec.rate_limits.tool_calls_per_minute for policy in policies
+                if policy.spec.rate_limits and policy.spec.rate_limits.tool_calls_per_minute is not None), default=None)
 
 
 def fold(rules: list[FlatRule], tool: object, paths: list[str]) -> object:
@@ -52,7 +79,7 @@ def fold(rules: list[FlatRule], tool: object, paths: list[str]) -> object:
         if not matches(flat.rule, tool) or flat.root is not None and not paths:
             continue
         left.append(flat.number)
-        if flat.root is None:
+        if not flat.is_conditional:
             break
     else:
         return left or None
@@ -62,9 +89,10 @@ def fold(rules: list[FlatRule], tool: object, paths: list[str]) -> object:
 def matches(rule: object, tool: object) -> bool:
     """Return whether *rule* can match *tool* at all: scope, name, category, labels and annotations.
 
-    Annotations compare by type and value: "true" is not true, and a hint that is not there matches nothing.
+    Annotations compare by type and value: "true" is not true, and a hint that is not there matches nothing.  Scope ``skill``
+    matches no tool.  Scope ``category`` matches tools that have one: of any category, where ``match`` names none.
     """
-    if rule.scope == "skill":
+    if rule.scope == "skill" or rule.scope == "category" and "category" not in (tool.labels or {}):
         return False
     match = rule.match
     if match is None:

@@ -83,7 +83,7 @@ def _channel(manifest, channel) -> None:
 
 def _tool(manifest, tool) -> None:
     spec = tool.spec
-    for field, said in (("mcp_source", "MCP servers are"), ("retry", "retries of tools are"), ("skill_ref", "composite tools are")):
+    for field, said in (("mcp_source", "MCP servers are"), ("skill_ref", "composite tools are")):
         if getattr(spec, field) is not None:
             manifest.problem(tool, (field,), f"{said} {LATER}", hint="remove it", key=True)
     if spec.timeout_ms and tool.function and not tool.function.is_generator:
@@ -92,17 +92,10 @@ def _tool(manifest, tool) -> None:
 
 
 def _policy(manifest, policy) -> None:
-    if policy.spec.rate_limits and policy.spec.rate_limits.tool_calls_per_minute is not None:
-        manifest.problem(policy, ("rate_limits", "tool_calls_per_minute"), "limits of tool calls are " + LATER, hint="remove it", key=True)
     for field in ("prompt_injection", "secret_scanning", "input_validation", "audit"):
         block = getattr(policy.spec, field)
         if block is not None and not _is_off(block):
             manifest.problem(policy, (field,), f"{field} is {LATER}", hint="remove it", key=True)
-    for index, rule in enumerate(policy.spec.rules):
-        if rule.rate_limit is not None:
-            manifest.problem(policy, ("rules", index, "rate_limit"), "rate limits of rules are " + LATER, hint="remove it", key=True)
-        if rule.scope == "skill":
-            manifest.problem(policy, ("rules", index, "scope"), 'scope "skill" is ' + LATER, '"tool", "category" or "all"')
 
 
 def _is_off(block) -> bool:

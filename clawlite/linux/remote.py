@@ -1,15 +1,12 @@
-"""What remote providers need of Linux: secrets, connections, and meters that survive a restart.
+"""What remote providers need of Linux: secrets and connections.
 
 Loaded for images that require ``http`` or ``https`` alone.
 """
-import time
-
 from clawlite.core import effect as E
 from clawlite.core.errors import ClawError, ProviderError
 from clawlite.core.image import WIRE
-from clawlite.core.meter import Meter
 from clawlite.linux.jsontext import dumps, loads
-from clawlite.linux.meters import Meters
+from clawlite.linux.meters import meter
 from clawlite.linux.net import Connections
 
 _KEEP = 65536                   # bytes of a conversation: a provider sees that much of what was said before
@@ -32,9 +29,7 @@ class Remote:
         self._last = 0
         agent.codecs = (loads, dumps)
         agent.keep_bytes = _KEEP
-        self._meters = Meters(self._name)
-        info = agent.image.agent
-        agent.meter = Meter(lambda: (now_ms(), int(time.time())), self._meters.stored, info.tokens_per_hour, info.cost_per_day)
+        meter(agent, now_ms)
 
     def carry_out(self, effect: tuple):
         """Carry out an effect of a provider."""
@@ -48,9 +43,6 @@ class Remote:
             self._connections.close((task, self._current.pop(task, 0)))
         elif kind == E.SECRET:
             self._agent.done(task, self._secret(effect[2]), self._now_ms())
-        elif kind == E.STORE:
-            self._meters.add(effect[2])
-            self._agent.done(task, (True, None), self._now_ms())
 
     def poll(self):
         """Hand in what connections have received."""

@@ -225,7 +225,7 @@ class Shell:
         return {E.SEND: self._send, E.LOG: self._log, E.SAY: self._say, E.TELL: lambda effect: self.tell(effect[1]),
                 E.WRITE: lambda effect: self.show_piece(effect[1]), E.PROMPT: lambda effect: self.prompt(effect[1]), E.RUN: self._run,
                 E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()), E.CANCEL: self._cancel,
-                E.RESOLVE: self._resolve, E.EXIT: self._exit}
+                E.RESOLVE: self._resolve, E.STORE: self._store, E.EXIT: self._exit}
 
     def _reached(self, effect: tuple):
         self.remote.carry_out(effect)
@@ -246,6 +246,10 @@ class Shell:
 
     def _resolve(self, effect: tuple):
         self.agent.done(effect[1], (True, resolve(effect[2], state_folder(self.agent.image.agent.name))), now_ms())
+
+    def _store(self, effect: tuple):
+        from clawlite.linux.meters import meter
+        self.agent.done(effect[1], (True, meter(self.agent, now_ms).add(effect[2])), now_ms())
 
     def _exit(self, effect: tuple):
         self.code = effect[1]

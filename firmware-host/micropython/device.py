@@ -64,9 +64,15 @@ class Device:
         self.poll = select.poll()       # all that may wake the loop
         self.poll.register(self.input, select.POLLIN)
         self.net = None
+
+        def clock():
+            return self.now_ms(), epoch_s()
+        if "http" in image.requires or image.agent.counts:
+            from meters import Meters
+            Meters(self.agent, folder, clock)
         if "http" in image.requires:
             from net import Net
-            self.net = Net(self.agent, self.poll, folder, lambda: (self.now_ms(), epoch_s()))
+            self.net = Net(self.agent, self.poll, folder, clock)
         self.code = None
         self.at_end = False
         self._asked = None              # the task whose question was put last
@@ -255,6 +261,8 @@ class Device:
                 self.net.close(effect[1])
         elif kind == E.RESOLVE:         # the file systems of boards have no links
             self.agent.done(effect[1], (True, effect[2]), self.now_ms())
+        elif kind == E.STORE:
+            self.agent.done(effect[1], (True, self.agent.meter.add(effect[2])), self.now_ms())
         elif kind == E.EXIT:
             self.code = effect[1]
         else:

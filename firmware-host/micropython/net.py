@@ -1,4 +1,4 @@
-"""What remote providers need of a board: plain connections polled with the console, secrets, and meters.
+"""What remote providers need of a board: plain connections polled with the console, and secrets.
 
 Loaded for images that require ``http`` alone.  The look-up of a name, the connect and the sending block, at most
 ``timeout_ms`` each; an answer comes in pieces, between everything else.
@@ -10,7 +10,6 @@ import socket
 from clawlite.core import effect as E
 from clawlite.core.errors import ClawError, ProviderError
 from clawlite.core.image import WIRE
-from clawlite.core.meter import Meter, add
 from jsontext import dumps, loads
 
 _PIECE = 512
@@ -21,9 +20,9 @@ _SECRET = 8192                  # bytes at most
 class Net:
     """The remote side of one device.
 
-    agent   ``agent.Agent``; it gets its codecs and its meter here
+    agent   ``agent.Agent``; it gets its codecs here
     poll    the device's ``select.poll``: sockets are registered with it
-    folder  where ``secrets/NAME`` and ``meters.json`` lie
+    folder  where ``secrets/NAME`` lies
     clock   function -> (monotonic ms, seconds since 1970 or None)
     """
 
@@ -35,9 +34,6 @@ class Net:
         self._sockets = {}              # task -> socket
         agent.codecs = (loads, dumps)
         agent.keep_bytes = _KEEP
-        self._spent = self._stored()
-        info = agent.image.agent
-        agent.meter = Meter(clock, lambda: self._spent, info.tokens_per_hour, info.cost_per_day)
 
     def carry_out(self, effect: tuple):
         """Carry out an effect of a provider."""
@@ -52,10 +48,6 @@ class Net:
             self.close(task)
         elif kind == E.SECRET:
             self._agent.done(task, self._secret(effect[2]), self._clock()[0])
-        elif kind == E.STORE:
-            add(self._spent, effect[2])
-            self._store()
-            self._agent.done(task, (True, None), self._clock()[0])
 
     def _open(self, task: int, host: str, port: int, parts: list, timeout_ms: int):
         address = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)[0]
@@ -111,25 +103,6 @@ class Net:
         if not value:
             return False, ClawError("secret %s: not found in secrets/ beside the image, nor in the environment" % name)
         return True, value[:-1] if value.endswith("\n") else value
-
-    def _stored(self) -> dict:
-        """Return the meters of the last run; a damaged file is set aside, so that it is seen."""
-        path = self._folder + "/meters.json"
-        try:
-            with open(path, "rb") as file:
-                stored = loads(file.read(4096))
-            return stored if isinstance(stored, dict) else {}
-        except OSError:
-            return {}
-        except ClawError:
-            os.rename(path, path + ".damaged")
-            return {}
-
-    def _store(self):
-        path = self._folder + "/meters.json"
-        with open(path + ".new", "w") as file:
-            file.write(dumps(self._spent))
-        os.rename(path + ".new", path)
 
 
 def _send(opened, data: bytes):

@@ -158,7 +158,7 @@ def test_crafted_heads_are_refused():
     assert refused(load, resealed(encoder.encode(["c", [], digest, [], [[1, len(body)]]]), body))
 
 
-AGENT = ["a", "", "a", 2, 1, 30000, [0], 20, 4096, "", 0, [0, 0], "> ", 600000, None, None]
+AGENT = ["a", "", "a", 2, 1, 30000, [0], 20, 4096, "", 0, [0, 0], "> ", 600000, None, None, None, 0]
 
 
 def of_sections(*sections):

@@ -1,7 +1,8 @@
 """Limits of providers (CKP 0.2.0, 5.2): counted, held, and kept over days, restarts and clocks that jump."""
 from clawlite.core.errors import QuotaExceeded
 from clawlite.core.history import History
-from clawlite.core.meter import MAX_TOKENS, Meter, add
+from clawlite.core.ledger import add
+from clawlite.core.meter import MAX_TOKENS, Meter
 from clawlite.core.turn import Message
 
 DAY = 86400

@@ -1,13 +1,13 @@
 """Policy decisions (CKP 0.2.0, 5.8): first match wins, no match is a denial, paths by whole components."""
-from clawlite.core.policy import ALLOW, APPROVE, AUDIT, DENY, decide, holds, is_within, normalise, paths_of, strictest
+from clawlite.core.policy import ALLOW, APPROVE, AUDIT, DENY, applies, decide, holds, is_within, normalise, paths_of, strictest
 
 
 class Rules:
-    """An image as ``decide`` sees it: rule n is [id, action, reason, timeout_s, allow, root, policy]."""
+    """An image as ``decide`` sees it: rule n is [id, action, reason, timeout_s, allow, root, policy, rate]."""
 
-    def __init__(self, rules):
+    def __init__(self, rules, rates=()):
         self.asked = []
-        self.rules = [["r%d" % i, action, "", 0, 0, root, "p"] for i, (action, root) in enumerate(rules)]
+        self.rules = [["r%d" % i, action, "", 0, 0, root, "p", rates[i] if rates else None] for i, (action, root) in enumerate(rules)]
 
     def rule(self, number):
         self.asked.append(number)
@@ -15,6 +15,7 @@ class Rules:
 
 
 def test_no_rule_is_deny():
+    """5.8 "Validation Rules", 3: when no rule matches, the call is denied."""
     decision = decide(Rules([]), None, [])
     assert (decision.action, decision.rule, decision.trace) == (DENY, None, [])
 
@@ -25,6 +26,7 @@ def test_a_constant_entry_is_its_rule():
 
 
 def test_first_match_wins_and_later_rules_are_not_looked_at():
+    """5.8 "Validation Rules", 2: in array order, the first match is applied, later ones are not evaluated."""
     rules = Rules([(ALLOW, "/a"), (DENY, "/a"), (ALLOW, None)])
     assert decide(rules, [0, 1, 2], ["/a/x"]).rule[0] == "r0"
     assert rules.asked == [0]
@@ -39,6 +41,44 @@ def test_a_permission_that_rests_on_a_path_says_so():
     rules = Rules([(ALLOW, "/a"), (ALLOW, None)])
     assert decide(rules, [0, 1], ["/a/x"]).rests
     assert not decide(rules, [0, 1], ["/b"]).rests
+
+
+def test_a_permission_rests_on_a_stricter_rule_that_a_path_kept_from_matching():
+    """A link into /etc must not slip past a rule that denies it, or asks first there."""
+    for strict in (DENY, APPROVE, AUDIT):
+        decision = decide(Rules([(strict, "/etc"), (ALLOW, None)]), [0, 1], ["/tmp/link"])
+        assert decision.action == ALLOW and decision.rests
+    assert not decide(Rules([(ALLOW, "/a"), (APPROVE, None)]), [0, 1], ["/b"]).rests
+
+
+def test_a_rate_limit_on_a_denial_denies_only_what_exceeds_it():
+    """5.8 ``rate_limit``: the rule of the text's own spending policy lets calls pass until the day is spent."""
+    rules = Rules([(DENY, None), (ALLOW, None)], [[1000, 25], None])
+    for used, expected in (((0, 0), ALLOW), ((999, 24), ALLOW), ((1000, 0), DENY), ((0, 25), DENY), ((1001, 26), DENY), (None, DENY)):
+        decision = decide(rules, [0, 1], [], used)
+        assert decision.action == expected, used
+        assert decision.trace == ([(0, True)] if expected == DENY else [(0, False), (1, True)])
+
+
+def test_a_rate_limit_on_a_permission_holds_until_the_day_is_spent():
+    """5.8 ``rate_limit``: then the next rule decides."""
+    for action in (APPROVE, AUDIT, ALLOW):
+        rules = Rules([(action, None), (DENY, None)], [[1000, None], None])
+        for used, number in (((999, 10 ** 12), 0), ((1000, 0), 1), ((1001, 0), 1), (None, 1)):
+            assert decide(rules, [0, 1], [], used).rule[0] == "r%d" % number, used
+
+
+def test_a_rate_limit_and_a_path_must_both_hold():
+    rules = Rules([(DENY, "/a"), (ALLOW, None)], [[10, None], None])
+    assert decide(rules, [0, 1], ["/a/x"], (10, 0)).action == DENY
+    assert decide(rules, [0, 1], ["/a/x"], (9, 0)).action == ALLOW
+    assert decide(rules, [0, 1], ["/b"], (10, 0)).action == ALLOW
+    assert not decide(rules, [0, 1], ["/b"], (9, 0)).rests, "wherever the path leads, the day is not spent"
+
+
+def test_a_limit_of_nothing_is_always_reached():
+    assert applies([0, None], (0, 0), DENY) and not applies([0, None], (0, 0), ALLOW)
+    assert not applies([None, None], (10, 10), DENY)
 
 
 def test_a_permission_needs_every_path_inside():

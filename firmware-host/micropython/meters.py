@@ -1,0 +1,60 @@
+"""What an agent has used of its limits: ``meters.json`` beside the image, written at each change.
+
+Loaded for images that declare limits, or whose providers are remote.
+"""
+import os
+
+from clawlite.core.errors import ClawError
+from clawlite.core.ledger import CALLS, Ledger, add
+from jsontext import dumps, loads
+
+_MAX = 4096                     # bytes of the file
+
+
+class Meters:
+    """The meters of one agent, which gets its ``meter`` here.
+
+    agent   ``agent.Agent``
+    folder  where ``meters.json`` lies
+    clock   function -> (monotonic ms, seconds since 1970 or None)
+    """
+
+    def __init__(self, agent, folder: str, clock):
+        self._path = folder + "/meters.json"
+        self._spent = self._read()
+        info = agent.image.agent
+        if "http" in agent.image.requires:
+            from clawlite.core.meter import Meter
+            meter = Meter(clock, self.stored, info.tokens_per_hour, info.cost_per_day, info.rates)
+        else:
+            meter = Ledger(clock, self.stored)
+        meter.add = self.add
+        self._meter = agent.meter = meter
+
+    def stored(self) -> dict:
+        return self._spent
+
+    def add(self, entries: list):
+        """Return what the effect STORE gives for *entries*; they are in flash when this returns."""
+        if not entries:
+            return self._meter.today()
+        if entries[0][0] == CALLS:
+            entries = self._meter.call(entries[0][2])
+        if not add(self._spent, entries):
+            return False
+        with open(self._path + ".new", "w") as file:
+            file.write(dumps(self._spent))
+        os.rename(self._path + ".new", self._path)
+        return True
+
+    def _read(self) -> dict:
+        """Return the meters of the last run; a damaged file is set aside, so that it is seen."""
+        try:
+            with open(self._path, "rb") as file:
+                stored = loads(file.read(_MAX))
+            return stored if isinstance(stored, dict) else {}
+        except OSError:
+            return {}
+        except ClawError:
+            os.rename(self._path, self._path + ".damaged")
+            return {}
