@@ -6,81 +6,15 @@ The same effects reach real sockets in test_turns.py.
 import pytest
 from agents import INITIALIZE
 from llm_server import ANSWERS, MODEL
-from providers.project import KEY, build, provider
+from providers.clockwork import Clockwork
+from providers.project import provider
 
-from clawlite.core import effect as E
-from clawlite.core.agent import Agent
-from clawlite.core.console import Console
-from clawlite.core.errors import ProviderError
 from clawlite.core.history import History
-from clawlite.core.meter import Meter
-from clawlite.core.session import Session
 from clawlite.core.turn import turn
-from clawlite.linux.files import open_image
-from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.jsontext import dumps
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 AWAY = [("openai", "http://localhost:1/v1"), ("anthropic", "http://localhost:1/v1")]
-
-
-class Clockwork:
-    """One agent and its console; ``said`` is what a person reads, ``open`` the tasks that hold a connection."""
-
-    def __init__(self, folder, *providers, **more):
-        self.now = 0
-        self.agent = Agent(open_image(str(build(folder / "project", *providers, **more))), 0)
-        self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
-        self.agent.meter = Meter(lambda: (self.now, 20000 * 86400), dict)
-        self.session, self.console = Session(self.agent, loads), Console(self.agent)
-        self.said, self.sent, self.ran, self.requests, self.open = "", [], [], 0, set()
-        self.agent.start(0)
-        self.settle()
-
-    def settle(self):
-        effect = self.agent.next_effect()
-        while effect:
-            kind = effect[0]
-            if kind == E.SAY or kind == E.TELL:
-                self.said += effect[1] + "\n"
-            elif kind == E.WRITE:
-                self.said += effect[1]
-            elif kind == E.SEND:
-                self.sent.append(effect[1])
-            elif kind == E.SECRET:
-                self.agent.done(effect[1], (True, KEY), self.now)
-            elif kind == E.OPEN:
-                assert effect[1] not in self.open
-                self.open.add(effect[1])
-                self.requests += 1
-            elif kind == E.CLOSE or kind == E.CANCEL:
-                self.open.discard(effect[1])
-            elif kind == E.RUN:
-                self.ran.append(effect[2].name)
-                self.agent.done(effect[1], (True, "ran"), self.now)
-            effect = self.agent.next_effect()
-
-    def line(self, text: str):
-        self.console.line(text, self.now)
-        self.settle()
-
-    def receive(self, data: bytes):
-        task, = self.open
-        self.agent.received(task, (True, data), self.now)
-        self.settle()
-
-    def refuse(self, sentence: str):
-        task, = self.open
-        self.agent.received(task, (False, ProviderError(sentence)), self.now)
-        self.settle()
-
-    def move(self, ms: int):
-        """Let *ms* pass; everything that time asks for is done when it is due."""
-        until = self.now + ms
-        while self.agent.deadline() is not None and self.agent.deadline() <= until:
-            self.now = max(self.now, self.agent.deadline())
-            self.agent.tick(self.now)
-            self.settle()
-        self.now = until
 
 
 @pytest.fixture
