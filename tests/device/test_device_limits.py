@@ -1,0 +1,56 @@
+"""A board keeps limits of tool calls, and tries tools again, without anything remote (CKP 0.2.0, 5.4, 5.8)."""
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+from agents import INITIALIZE, Agent, board, tool_call
+from limited import calls, make
+
+from clawlite.host import firmware
+
+HEAP = "88k"                   # 40 calls, each counted in a file: 64-bit unix port, linked modules
+
+
+@pytest.fixture
+def device(micropython, tmp_path):
+    """Return a function that starts the board over the agent."""
+    def start():
+        words, env = board(image, "--stdio")
+        return Agent(words, tmp_path, env=dict(env, MARKS=str(tmp_path))).initialize()
+    image = make(tmp_path)
+    return start
+
+
+def test_a_restart_does_not_reset_the_minute(tmp_path, device):
+    """5.8 ``tool_calls_per_minute``."""
+    with device() as agent:
+        assert calls(agent, 1) == [None]
+        agent.signal(signal.SIGKILL)
+        agent.wait()
+    with device() as agent:
+        assert calls(agent, 2, 3, 4) == [None, -32011, -32011]
+    counted = json.loads((tmp_path / "agent/meters.json").read_text())[".calls"]
+    assert sum(counted[1::2]) == 2
+
+
+def test_a_tool_that_may_run_twice_is_tried_again(device):
+    """5.4 ``retry``."""
+    with device() as agent:
+        agent.line(json.dumps(tool_call("flaky", {}, 1)))
+        assert agent.message()["result"]["content"][0]["text"] == "after 3"
+
+
+def test_counting_fits_a_small_heap(micropython, mpy_cross, tmp_path):
+    firmware.build(tmp_path / "tree", mpy_cross)
+    (tmp_path / "tree/start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
+    image = make(tmp_path, "rate_limits: { tool_calls_per_minute: 30 }")
+    lines = [{"jsonrpc": "2.0", "id": 0, "method": "claw.initialize", "params": INITIALIZE}]
+    lines += [tool_call("echo", {"text": "x" * 100}, number) for number in range(1, 41)]
+    done = subprocess.run([micropython, "-X", "heapsize=" + HEAP, str(tmp_path / "tree/start.py"), image, "--stdio"], capture_output=True, timeout=60,
+                          input="".join(json.dumps(line) + "\n" for line in lines).encode(), env=dict(os.environ, MICROPYPATH=f"{tmp_path / 'tree'}:.frozen"))
+    assert done.returncode == 0 and done.stderr == b"", done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    codes = [answer.get("error", {}).get("code") for answer in answers if answer.get("id")]
+    assert codes == [None] * 30 + [-32011] * 10
