@@ -35,6 +35,8 @@ class Ledger:
         self._calls = calls or stored
         self.add = None
         self._ahead_ms = None           # of the calls' time before the monotonic clock
+        self._born_ms = clock()[0]
+        self._born_ms = clock()[0]
 
     def now_ms(self) -> int:
         return self._clock()[0]
@@ -63,7 +65,7 @@ class Ledger:
         ms, epoch = self._clock()
         last = (self._calls().get(CALLS) or (0, 0))[-2]
         if self._ahead_ms is None:      # a restart: time has gone on if a set clock says so, and it was set before it too
-            now = last
+            now = last + ms - self._born_ms     # so far at least
             free = not last or last > _SET_MS
         else:
             now = ms + self._ahead_ms
