@@ -68,8 +68,11 @@ class Lifecycle:
     def fail(self, error, now_ms: int):
         """Go to ERROR, from where recovery is tried; *error*: any exception.  Nothing is left under way.
 
-        Where it ends already, or is in ERROR, this changes nothing.
+        Where it drains, the time for that is over; in ERROR and where it has stopped this changes nothing.
         """
+        if self._drain:
+            self._drain[0] = now_ms
+            self.drained(now_ms)
         if self.state != READY and self.state != STARTING:
             return
         if self.recovery is None:

@@ -4,7 +4,7 @@ State lies in ``$CLAWLITE_STATE``, by default the XDG state folder: one folder p
 """
 import os
 
-from clawlite.core.errors import ImageError
+from clawlite.core.errors import ClawError, ImageError
 from clawlite.core.header import MAGIC, MAX_IMAGE
 from clawlite.core.image import Image
 
@@ -21,7 +21,11 @@ def open_image(path: str) -> Image:
             data = file.read(MAX_IMAGE + 1)
     except OSError as e:
         raise ImageError("%s: %s" % (path, e.strerror), "name an image that exists; make one with: clawlite build") from None
+    return image_of(data, path)
 
+
+def image_of(data: bytes, name: str) -> Image:
+    """Return the image in *data*, checked as ``open_image`` does; *name* is what its errors call it."""
     def read(offset: int, length: int) -> bytes:
         return data[offset:offset + length]
     try:
@@ -30,7 +34,7 @@ def open_image(path: str) -> Image:
         if key_file:
             _check_signature(read, len(data), image.seal_at, key_file)
     except ImageError as e:
-        raise type(e)("%s: %s" % (path, e.message), e.hint) from None
+        raise type(e)("%s: %s" % (name, e.message), e.hint) from None
     return image
 
 
@@ -64,11 +68,14 @@ def state_folder(agent: str) -> str:
     return os.path.join(root, agent)
 
 
+MOST_WAITING = 65536            # bytes of the log that wait for a disk that takes them again
+
+
 class Log:
     """The agent's log: one JSON line an event, in ``log.jsonl`` of the state folder, at most two files of *limit* bytes.
 
     Events wait for ``flush``, which comes before anybody hears what came of them.
-    A log that cannot be written is said once on stderr; the agent goes on.
+    A log that cannot be written is said once on stderr and tried again with each flush; what could not be written waits.
     """
 
     def __init__(self, agent: str, dumps, limit: int = 1048576):
@@ -77,35 +84,57 @@ class Log:
         self._limit = limit
         self._fd = None
         self._size = 0
-        self._broken = False
         self._waiting = []
+        self._rest = b""                # what could not be written
+        self._told = False
 
     def write(self, event: dict):
         """Append one event; the caller has put the time in."""
         self._waiting.append(self._dumps(event))
 
-    def flush(self):
-        """Write what waits; a process that is killed after this has not lost it."""
-        waiting = self._waiting
-        if not waiting:
-            return
-        waiting.append("")
-        data = "\n".join(waiting).encode()
-        waiting.clear()
-        if self._broken:
-            return
+    def flush(self) -> bool:
+        """Write what waits; a process that is killed after this has not lost it.  Return False when it could not be written."""
+        try:
+            self._write()
+        except OSError as e:
+            if not self._told:
+                self._told = True
+                os.write(2, ("clawlite: %s\n" % self._problem(e)).encode())
+            return False
+        return True
+
+    def check(self):
+        """Write what waits.  Raises ``ClawError`` when nothing can be written."""
         try:
             if self._fd is None:
                 self._open()
-            if self._size + len(data) > self._limit:
-                self._close()
-                os.replace(self._path(), self._path() + ".1")
-                self._open()
-            os.write(self._fd, data)
-            self._size += len(data)
+            self._write()
         except OSError as e:
-            self._broken = True
-            os.write(2, ("clawlite: the log %s cannot be written: %s\n" % (self._path(), e.strerror)).encode())
+            raise ClawError(self._problem(e), "make room for it, or make its folder writable") from None
+
+    def _write(self):
+        waiting = self._waiting
+        if not waiting and not self._rest:
+            return
+        waiting.append("")
+        data = self._rest + "\n".join(waiting).encode()
+        waiting.clear()
+        self._rest = data if len(data) <= MOST_WAITING else data[:data.rfind(b"\n", 0, MOST_WAITING) + 1]
+        if self._fd is None:
+            self._open()
+        if self._size + len(data) > self._limit:
+            self._close()
+            os.replace(self._path(), self._path() + ".1")
+            self._open()
+        written = os.write(self._fd, data)
+        self._size += written
+        self._rest = data[written:]
+        if self._rest:                  # a disk that is nearly full: the rest of the line comes first, once there is room
+            self._write()
+        self._told = False
+
+    def _problem(self, e: OSError) -> str:
+        return "the log %s cannot be written: %s" % (self._path(), e.strerror)
 
     def _path(self) -> str:
         return os.path.join(self._folder, "log.jsonl")

@@ -8,17 +8,16 @@ from clawlite.core.errors import ImageMismatch
 from clawlite.linux import signals
 
 
-def load(image, folder: str) -> dict:
-    """Return {function name: function} of the ``tools.py`` in *folder* that *image* was built with; {} when it needs none.
+def find(image, folder: str):
+    """Return (path, source) of the ``tools.py`` in *folder* that *image* was built with; None when it needs none.
 
-    Raises ``ImageMismatch`` when the file is missing, is another one, or fails as it is loaded; KeyboardInterrupt when a
-    signal ends that (signals.catch).
+    Raises ``ImageMismatch`` when the file is missing or is another one.
     """
     for name, digest in image.companions:
         if name == "tools.py":
             path = os.path.join(folder, name)
-            return _functions(path, _read(path, digest))
-    return {}
+            return path, _read(path, digest)
+    return None
 
 
 def _read(path: str, digest: bytes) -> bytes:
@@ -43,7 +42,11 @@ def _sha256(data: bytes) -> bytes:
     return sha256(data).digest()
 
 
-def _functions(path: str, source: bytes) -> dict:
+def functions(path: str, source: bytes) -> dict:
+    """Run *source*; return {function name: function}.
+
+    Raises ``ImageMismatch`` when it fails; KeyboardInterrupt when a signal ends it (signals.catch).
+    """
     space = {"__name__": "tools", "__file__": path}
     try:
         with signals.interruptible():

@@ -12,7 +12,7 @@ from clawlite.core.agent import Agent
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError
-from clawlite.core.frame import TEXT, TOO_LONG, Framer
+from clawlite.core.frame import TEXT, TOO_LONG
 from clawlite.core.handlers import Handlers
 from clawlite.core.image import HAS_SIDE_EFFECTS, PINS
 from clawlite.core.pins import SimulatedPins
@@ -21,18 +21,14 @@ from clawlite.core.text import decode_utf8
 from clawlite.linux import signals
 from clawlite.linux.files import Log, state_folder
 from clawlite.linux.jsontext import dumps, loads
-from clawlite.linux.maker import load
 from clawlite.linux.screen import Screen
-from clawlite.linux.wire import Wire, take_over
+from clawlite.linux.starting import Starting
+from clawlite.linux.wire import MAX_LINE, now_ms, open_line
+from clawlite.linux.workspace import resolve
 
 ABILITIES = ("http", "https", "log", "pins", "reflex", "replay", "tools", "tools.py")
-MAX_LINE = 1048576              # bytes of one record or line
 MAX_TASKS = 1024
 LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
-
-
-def now_ms() -> int:
-    return time.monotonic_ns() // 1000000
 
 
 class Shell:
@@ -42,15 +38,16 @@ class Shell:
     folder    where the image lies, with tools.py beside it
     operator  True: every line is a record (``serve``); False: a console with records on the same line
     wake      int, a descriptor that is readable when a signal has come (signals.catch)
+    line      (wire, framer) of who served this line before (vacant.py), or None
     Raises ``ImageError`` when the image needs what is not here, or its tools.py or pins are not what they should be.
     """
 
-    def __init__(self, image, folder: str, operator: bool, wake: int):
+    def __init__(self, image, folder: str, operator: bool, wake: int, line: tuple = None):
         image.require(ABILITIES, "this machine")
         now = now_ms()
-        ends = take_over() if operator else (0, 1)      # before tools.py is loaded: it may print
+        functions = {}
         pins = SimulatedPins(image.section(PINS) or [], now_ms)
-        self.handlers = Handlers(HANDLERS, load(image, folder), pins)
+        self.handlers = Handlers(HANDLERS, functions, pins)
         self.agent = Agent(image, now, MAX_TASKS)
         self.session = Session(self.agent, loads)
         self.session.set_clock(int(time.time()), now)
@@ -63,11 +60,10 @@ class Shell:
             from clawlite.core.printable import printable
             self.console = Console(self.agent, not self.terminal)
             self._printable = printable
-        self.framer = Framer(MAX_LINE, operator)
         self.log = Log(image.agent.name, dumps)
         self._carry = self._table()
         self._guard = signals.interruptible(self.leave)
-        self.wire = Wire(ends[0], ends[1], wake)
+        self.wire, self.framer = line or open_line(operator, wake)
         self.screen = Screen(self.wire, self.terminal)
         self._first = True              # no prompt has been shown: the terminal is as it was found
         self.code = None                # the exit code, once it is known
@@ -77,6 +73,9 @@ class Shell:
         self.remote = None
         if "http" in image.requires or "https" in image.requires:
             self.agent.prepare = self.reach
+        self.starting = Starting(self, folder, functions)
+        if not operator:
+            self.starting.start()       # a person is told at once of what fails, and mends it
 
     def reach(self):
         """Load what remote providers need: the first turn asks for it, READY does not wait for it."""
@@ -85,12 +84,11 @@ class Shell:
 
     # -- the loop
 
-    def run(self) -> int:
-        """Serve until the end; return the exit code."""
+    def run(self, first: bytes = None) -> int:
+        """Serve until the end; return the exit code.  *first*: a record that has come already."""
         try:
             self.start()
-            while self.code is None:
-                self.step()
+            self.starting.keep(first)
         finally:
             self.leave()
         return self.code
@@ -115,7 +113,7 @@ class Shell:
 
     def step(self):
         """Wait for whatever comes next, and deal with it."""
-        self.log.flush()                # before anybody hears what came of it
+        self.starting.flush()           # before anybody hears what came of it
         data = self.wire.wait(self.wait_ms())
         self.screen.heed()
         if data:
@@ -145,8 +143,10 @@ class Shell:
 
         early  they were typed before a question was put: none of them answers it
         """
-        event = self.framer.next_event()
-        while event and self.code is None:
+        while self.code is None:
+            event = self.framer.next_event()
+            if event is None:
+                break
             kind, data = event
             if kind == TOO_LONG:
                 (self.console or self.session).too_long(int(str(data, "utf-8")), MAX_LINE)
@@ -156,7 +156,6 @@ class Shell:
                 self.session.record(data, now_ms())
             if not early:
                 self.settle()
-            event = self.framer.next_event()
         if self.screen.at_end:
             self.wire.at_end = True
 
@@ -176,6 +175,8 @@ class Shell:
             self.console.close(now_ms())
         elif self.agent.is_ready:
             self.agent.stop(LEAVE_MS, self._stopped, now_ms())
+        elif self.agent.lifecycle.state == "ERROR":
+            self.code = 1
         elif self.agent.lifecycle.state == "STOPPED":
             self.code = 0
 
@@ -262,8 +263,8 @@ class Shell:
 
     def _run(self, effect: tuple):
         now = now_ms()
-        if effect[2].flags & HAS_SIDE_EFFECTS:
-            self.log.flush()            # it may never come back
+        if effect[2].flags & HAS_SIDE_EFFECTS and not self.starting.flush():       # it may never come back
+            return
         if signals.terminated():        # a turn may want its next tool before the loop sees the signal
             outcome = (False, ClawError("the agent is ending"))
         else:
@@ -336,14 +337,3 @@ class Shell:
 def has_abilities() -> bool:
     """Return whether stdin and stdout are a terminal that can move its cursor."""
     return os.isatty(0) and os.isatty(1) and os.environ.get("TERM", "") not in ("", "dumb")
-
-
-def resolve(path: str, state: str) -> str:
-    """Return where the virtual *path* really leads: /workspace is a folder of the agent's state, other paths are real."""
-    workspace = os.path.realpath(os.path.join(state, "workspace"))
-    if path == "/workspace" or path.startswith("/workspace/"):
-        path = workspace + path[10:]
-    real = os.path.realpath(path)
-    if real == workspace or real.startswith(workspace + "/"):
-        return "/workspace" + real[len(workspace):]
-    return real

@@ -70,9 +70,10 @@ class interruptible:
     """
 
     def __init__(self, leave=None):
-        _state["leave"] = leave
+        self._leave = leave
 
     def __enter__(self):
+        _state["leave"] = self._leave
         _state["told"] = _state["armed"] = False
         _state["inside"] = True
 

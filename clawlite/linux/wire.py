@@ -7,11 +7,20 @@ two: it is opened anew, so that O_NONBLOCK is ours alone.
 import os
 import select
 import sys
+from time import monotonic_ns
 
+from clawlite.core.frame import Framer
+
+MAX_LINE = 1048576              # bytes of one record or line
 _PIECE = 4096
 READ = 65536
 FULL = 1 << 20                  # bytes that wait to be written before input is no longer read
 _AGAIN_MS = 20                  # a terminal may poll writable and take nothing: then it is asked so often
+
+
+def now_ms() -> int:
+    """Return the loop's time: monotonic milliseconds."""
+    return monotonic_ns() // 1000000
 
 
 def open_closed():
@@ -37,6 +46,12 @@ def take_over() -> tuple:
     os.dup2(2, 1)
     sys.stdout = sys.stderr             # at once, not when its buffer is full
     return ends
+
+
+def open_line(operator: bool, wake: int) -> tuple:
+    """Return (Wire, Framer) over stdio: for records alone, or for a person and records."""
+    ends = take_over() if operator else (0, 1)
+    return Wire(ends[0], ends[1], wake), Framer(MAX_LINE, operator)
 
 
 class Wire:

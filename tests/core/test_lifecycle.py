@@ -142,7 +142,7 @@ def test_8_a_task_that_cannot_be_ended_is_gone_all_the_same():
     assert agent.tasks == {} and agent.lifecycle.state == "ERROR"
 
 
-def test_8_a_failure_while_it_stops_or_in_an_error_changes_nothing():
+def test_8_a_failure_in_an_error_or_after_it_changes_nothing():
     agent = made()
     agent.start(0)
     agent.lifecycle.fail(ValueError("first"), 1)
@@ -151,6 +151,16 @@ def test_8_a_failure_while_it_stops_or_in_an_error_changes_nothing():
     agent.stop(50, lambda drained, now_ms: None, 3)
     agent.lifecycle.fail(ValueError("third"), 4)
     assert agent.lifecycle.state == "STOPPED" and agent.deadline() is None
+
+
+def test_8_a_failure_while_it_drains_ends_that():
+    agent = made()
+    agent.start(0)
+    told = []
+    ended = under_way(agent)
+    agent.stop(5000, lambda drained, now_ms: told.append(drained), 5)
+    agent.lifecycle.fail(ValueError("x"), 7)
+    assert told == [False] and len(ended) == 1 and agent.lifecycle.state == "STOPPED"
 
 
 def test_8_an_operator_may_stop_an_agent_in_error_and_start_it_again():

@@ -1,0 +1,80 @@
+"""What STARTING does on Linux, and what keeps an agent going when something fails (CKP 0.2.0, section 8; docs/adr/0012).
+
+1. STARTING: tools.py runs, and where policies demand a log (audit-only) it can be written.
+2. ERROR comes of three things: that fails, that log fails later, or the loop meets what nobody expected.
+3. A person at a console is told of a start that fails at once, and mends it; an operator's agent tries again.
+"""
+import os
+
+from clawlite.core.effect import LOG
+from clawlite.core.errors import ClawError
+from clawlite.core.lifecycle import ERROR, INIT, STOPPED
+from clawlite.linux import maker
+from clawlite.linux.wire import now_ms
+
+_TRACED = 4000                  # characters of a traceback in the log: its end
+
+
+class Starting:
+    """The start of one shell's agent, and its ends that were not planned.
+
+    shell      ``shell.Shell``, whole
+    folder     where tools.py lies
+    functions  dict that gets the functions of tools.py when it runs
+    Raises ``ImageMismatch`` when tools.py is not the file that the image was built with.
+    """
+
+    def __init__(self, shell, folder: str, functions: dict):
+        image = shell.agent.image
+        self._shell = shell
+        self._source = maker.find(image, folder)
+        self._functions = functions
+        self._demands_log = "log" in image.requires
+        shell.agent.lifecycle.starting = self.start
+        shell.agent.lifecycle.on_failure = self._failed
+
+    def start(self):
+        """Do what STARTING does.  Raises ``ClawError``; KeyboardInterrupt when a signal ends tools.py."""
+        if self._source:
+            self._functions.update(maker.functions(*self._source))
+            self._source = None
+        if self._demands_log:
+            self._shell.log.check()
+
+    def keep(self, first=None):
+        """Step until the shell has its exit code; what a step raises is an ERROR, and the next one comes after a pause.
+
+        first  a record that comes before all others, or None
+        """
+        shell = self._shell
+        if first is not None:
+            shell.session.record(first, now_ms())
+            shell.settle()
+            shell.take()
+        while shell.code is None:
+            try:
+                shell.step()
+            except Exception as e:
+                self._stumbled(e)
+
+    def flush(self) -> bool:
+        """Write the log.  Where policies demand it, a log that cannot be written is an ERROR: then this returns False."""
+        if self._shell.log.flush() or not self._demands_log:
+            return True
+        self._shell.agent.lifecycle.fail(ClawError("the log that a policy demands (audit-only) cannot be written",
+                                                   "make room for it, or make its folder writable"), now_ms())
+        return False
+
+    def _stumbled(self, error):
+        agent = self._shell.agent
+        if agent.lifecycle.state in (INIT, ERROR, STOPPED):
+            raise error                 # again, before anything else has happened: that would go on for ever
+        from traceback import format_exception
+        agent.effects.append((LOG, {"event": "agent.error", "traceback": "".join(format_exception(error))[-_TRACED:]}))
+        agent.lifecycle.fail(error, now_ms())
+
+    def _failed(self, error, pause_ms):
+        """Switch everything off, and say it; for an operator stderr stays quiet but for this."""
+        self._shell.handlers.close()
+        then = "stopped: one failure too many" if pause_ms is None else "trying again in %d s" % (pause_ms // 1000)
+        os.write(2, ("clawlite: ERROR: %s%s; %s\n" % (error.message, " - " + error.hint if error.hint else "", then)).encode())
