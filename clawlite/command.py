@@ -39,6 +39,8 @@ def _device(verb: str, args: list) -> int:
         return command
     if command.is_image:
         return verbs.run(command)
+    if command.is_vacant:
+        return verbs.run_vacant()
     try:
         from clawlite.host.build import build_beside
         from clawlite.host.ui import failed

@@ -33,6 +33,7 @@ class Agent:
         self.codecs = None      # (loads, dumps)
         self.meter = None       # meter.Meter
         self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again
+        self.adopt = None       # function(manifest) -> bool: an agent that claw.initialize brought makes way for another one
         self._max_tasks = max_tasks
         self._last = 0
         self._chain = None

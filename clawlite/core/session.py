@@ -139,10 +139,10 @@ class Session:
         spoken, asked, event = agree(params, image and image.agent)
         if self._open:
             raise InvalidRequest("claw.initialize: this session is open already", "send claw.shutdown first")
-        if image is None:
-            self.agent.adopt(params["manifest"])
-            return None                 # its own session answers
-        if self.agent.lifecycle.state == STOPPED:
+        stopped = self.agent.lifecycle.state == STOPPED
+        if self.agent.adopt and (image is None or stopped) and self.agent.adopt(params["manifest"]):
+            return None                 # the session of the agent that it brings answers
+        if stopped:
             self.agent.start(now_ms)
         if not self.agent.is_ready:
             raise self._refusal("claw.initialize", now_ms)

@@ -17,9 +17,14 @@ def build_beside(name: str, at_use: bool = False) -> str:
     """
     loaded = manifest.load(name)
     path = os.path.join(loaded.folder, IMAGE)
-    key_file = os.environ.get("CLAWLITE_DEVICE_KEY_FILE")
-    save(path, compiler.build(loaded, _key(key_file) if key_file else None, at_use).data)
+    save(path, compiler.build(loaded, device_key(), at_use).data)
     return path
+
+
+def device_key():
+    """Return the key that images are signed with on this machine (``$CLAWLITE_DEVICE_KEY_FILE``), or None.  Raises ``ClawError``."""
+    file = os.environ.get("CLAWLITE_DEVICE_KEY_FILE")
+    return _key(file) if file else None
 
 
 def save(path: str, data: bytes) -> bool:

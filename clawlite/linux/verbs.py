@@ -16,8 +16,11 @@ HELP = {
            "--record FILE appends each turn, as the provider builtin:replay plays it.",
     "ask": "One turn, then exit: 5 when a tool or policy refused. --approve answers yes to what asks first.\n"
            "--record FILE appends the turn, as the provider builtin:replay plays it.",
-    "serve": "CKP JSON-RPC on stdin and stdout, one JSON document a line.",
+    "serve": "CKP JSON-RPC on stdin and stdout, one JSON document a line.\n"
+             "In a folder without an agent: the one of the manifest in claw.initialize, with inline primitives only.",
 }
+IMAGE = "claw.cbor"
+MANIFESTS = ("claw.yaml", "claw.yml", "claw.json")
 FLAGS = {"run": ("--record",), "ask": ("--approve", "--record"), "serve": ("--stdio",)}
 
 
@@ -41,6 +44,11 @@ class Command:
     def is_image(self) -> bool:
         """Whether *name* is an image, or calls itself one: its errors are an image's then."""
         return self.name.endswith(".cbor") or files.is_image(self.name)
+
+    @property
+    def is_vacant(self) -> bool:
+        """Whether no agent is named or lies here: an operator brings one (vacant.py)."""
+        return self.verb == "serve" and self.name == "." and not any(os.path.lexists(name) for name in MANIFESTS)
 
     def with_image(self, image: str) -> list:
         """Return the arguments of the same command over *image*."""
@@ -71,7 +79,10 @@ def parse(verb: str, args: list):
     text = names.pop(0) if verb == "ask" else None
     if len(names) > 1:
         return failed("expected one manifest or image, got %s\n%s" % (" ".join(names), USAGE[verb]))
-    return Command(verb, text, names[0] if names else ".", flags, record)
+    name = names[0] if names else "."
+    if not names and files.is_image(IMAGE) and not any(os.path.lexists(one) for one in MANIFESTS):
+        name = IMAGE
+    return Command(verb, text, name, flags, record)
 
 
 def run(command: Command) -> int:
@@ -97,6 +108,19 @@ def run(command: Command) -> int:
             signals.release()
     except ClawError as e:
         return failed(e.message + (" - " + e.hint if e.hint else ""))
+
+
+def run_vacant() -> int:
+    """Serve an operator who brings the agent along; return the exit code."""
+    from clawlite.linux import signals
+    from clawlite.linux.vacant import Vacant
+    wake = signals.catch()
+    try:
+        return Vacant(wake).run()
+    except ClawError as e:
+        return failed(e.message + (" - " + e.hint if e.hint else ""))
+    finally:
+        signals.release()
 
 
 def failed(message: str) -> int:
