@@ -3,7 +3,7 @@ import os
 
 from clawlite.core.errors import ClawError
 from clawlite.core.header import MAGIC
-from clawlite.host import boards, compiler, manifest
+from clawlite.host import boards, compiler, findings, manifest
 
 IMAGE = "claw.cbor"
 
@@ -69,14 +69,7 @@ def build(name: str, output: str = None, key_file: str = None, board: str = None
     changed = save(path, built.data)
     return {"file": path, "bytes": len(built.data), "changed": changed, "requires": compiler.requires(loaded),
             "sections": [{"name": part, "bytes": size} for part, size in built.sections], "heap_bytes": built.heap_bytes,
-            "dead": [_rule(loaded, flat) for flat in built.dead], "shadowed": [_rule(loaded, flat) for flat in built.shadowed],
-            "warnings": built.warnings}
-
-
-def _rule(loaded, flat) -> dict:
-    policy = [p for p in loaded.policies if p.name == flat.policy][0]
-    file, line = policy.where("rules", policy.spec.rules.index(flat.rule))
-    return {"id": flat.rule.id, "file": file, "line": line}
+            **findings.find(loaded)}
 
 
 def _key(path: str) -> bytes:

@@ -23,7 +23,6 @@ MAX_ROUNDS = 20                 # rounds of a turn (clawft: max_tool_iterations)
 TURN_MS = 600000                # of a turn, what waits for a person not counted: a model on a small board takes minutes
 MAX_MESSAGE = 4096              # characters of a console line, unless the channel says
 AUTONOMY = ("observer", "supervised", "autonomous")
-PATH_NAMES = ("path", "file", "directory", "dir", "folder")     # arguments that path_within looks at, and *_path
 
 
 @dataclasses.dataclass
@@ -32,15 +31,10 @@ class Built:
 
     data      the image's bytes
     sections  [(name, bytes), ...] in the file's order
-    dead      rules that match no tool; shadowed: rules that an earlier one always beats (``folding.FlatRule``)
-    warnings  sentences for the maker
     heap_bytes  GC heap that MicroPython holds after loading it, an estimate for 64-bit words
     """
     data: bytes
     sections: list
-    dead: list
-    shadowed: list
-    warnings: list
     heap_bytes: int
 
 
@@ -87,11 +81,10 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
     manifest.check_handlers()
     rules = folding.flatten(manifest.policies)
     pool, prose = Pool(), Prose()
-    records, index, entries, reached = b"", [], [], []
+    records, index, entries = b"", [], []
     for tool in manifest.tools:
-        record, entry, bound = _tool(manifest, tool, rules, pool, prose)
+        record, entry = _tool(manifest, tool, rules, pool, prose)
         entries.append(entry)
-        reached += [entry] + bound
         index.append([tool.name, len(records), len(record), entry])
         records += record
     names = [tool.name for tool in manifest.tools]
@@ -106,8 +99,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
     sections[layout.PROSE] = prose.data
     sections[layout.PROVIDERS], sections[layout.WIRE] = chain.tables(manifest, entries)
     data = write(sections, f"clawlite {__version__}", requires(manifest), _digest(manifest.sources), _companions(manifest), key)
-    dead, shadowed = folding.unreached(rules, manifest.tools, reached)
-    return Built(data, _sizes(data), dead, shadowed, _warnings(manifest, entries), _heap(index))
+    return Built(data, _sizes(data), _heap(index))
 
 
 def requires(manifest) -> list[str]:
@@ -138,26 +130,19 @@ def _agent(manifest, prose) -> list:
             folding.calls_per_minute(manifest.policies), folding.rates(manifest.policies)]
 
 
-def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object, list]:
+def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object]:
     spec = tool.spec
     schema = spec.input_schema or {"type": "object"}
     program = _schema(manifest, tool, "input_schema", schema, pool)
     output = _schema(manifest, tool, "output_schema", spec.output_schema, pool) if spec.output_schema else None
-    paths = path_arguments(schema)
-    entry = folding.fold(rules, tool, paths)
-    alone = [[policy.name, folding.fold([rule for rule in rules if rule.policy == policy.name], tool, paths)]
-             for policy in manifest.policies]
-    bound = None
-    if spec.policy_ref:
-        name = manifest.resolve("Policy", spec.policy_ref).name
-        bound = [entry for policy, entry in alone if policy == name]
+    entry, alone, bound = folding.entries(rules, manifest, tool)
     limits = manifest.sandbox.spec.resource_limits if manifest.sandbox else None
     budget = manifest.settings.budget
     record = [tool.name, _flags(tool), (tool.labels or {}).get("category"), program, output, _timeout_ms(manifest, tool),
               min(limits and limits.max_output_bytes or MAX_OUTPUT, budget.max_tool_result_bytes or MAX_OUTPUT, MAX_OUTPUT),
-              _handler(tool), paths, alone, bound,
+              _handler(tool), folding.path_arguments(schema), alone, bound,
               prose.add(spec.description or ""), _retry(manifest, tool)]
-    return encode(record), entry, bound or []
+    return encode(record), entry
 
 
 def _timeout_ms(manifest, tool) -> int:
@@ -207,11 +192,6 @@ def _flags(tool) -> int:
 
 def _handler(tool) -> list:
     return [layout.BUILTIN, tool.name] if tool.function is None else [layout.MAKER, tool.function.function]
-
-
-def path_arguments(schema: dict) -> list[str]:
-    """Return the names of a tool's arguments that hold a path, by name, sorted (docs/adr/0006)."""
-    return sorted(name for name in schema.get("properties", {}) if name in PATH_NAMES or name.endswith("_path"))
 
 
 def _compiled(manifest, name: str, compiler, tools: list):
@@ -264,16 +244,3 @@ def _heap(index: list) -> int:
     Words of 32 bits need less; that was not measured.
     """
     return 2200 + sum(150 + len(entry[0]) for entry in index)
-
-
-def _warnings(manifest, entries) -> list[str]:
-    warnings = []
-    if manifest.tools and not manifest.policies:
-        warnings.append("no Policy is declared: every tool is denied")
-    if not manifest.settings.prefer:
-        warnings += [f'the hints of {provider.name} choose nothing without prefer = "cost", "speed" or "intelligence" in clawlite.toml'
-                     for provider in manifest.providers if provider.spec.hints]
-    for tool, entry in zip(manifest.tools, entries):
-        if entry is None and manifest.policies:
-            warnings.append(f"no rule can allow {tool.name}: it is always denied")
-    return warnings

@@ -11,6 +11,8 @@ from clawlite.core.ledger import COST, TOKENS
 from clawlite.core.policy import ACTIONS, normalise
 from clawlite.host.remotes import nano
 
+PATH_NAMES = ("path", "file", "directory", "dir", "folder")     # arguments that path_within looks at, and *_path
+
 
 @dataclasses.dataclass
 class FlatRule:
@@ -18,12 +20,14 @@ class FlatRule:
 
     number     place in the list of all policies together
     policy     name of its policy
+    place      its place there
     rule       the typed rule
     root       normalised path of ``conditions.path_within``, or None
     rate       [tokens, nano-dollars] of ``rate_limit``, None for one that is not limited; or None
     """
     number: int
     policy: str
+    place: int
     rule: object
     root: str | None
     rate: list | None = None
@@ -45,9 +49,9 @@ def flatten(policies: list) -> list[FlatRule]:
     """Return the rules of all policies as one list, in the order of the manifest's ``policies`` (5.8)."""
     flat = []
     for policy in policies:
-        for rule in policy.spec.rules:
+        for place, rule in enumerate(policy.spec.rules):
             within = rule.conditions.path_within if rule.conditions else None
-            flat.append(FlatRule(len(flat), policy.name, rule, normalise(within) if within else None, _rate(rule.rate_limit)))
+            flat.append(FlatRule(len(flat), policy.name, place, rule, normalise(within) if within else None, _rate(rule.rate_limit)))
     return flat
 
 
@@ -86,9 +90,32 @@ def fold(rules: list[FlatRule], tool: object, paths: list[str]) -> object:
     return left[0] if len(left) == 1 else left
 
 
-def matches(rule: object, tool: object) -> bool:
+def entries(rules: list[FlatRule], manifest, tool: object) -> tuple:
+    """Return (entry, [[policy, entry of it alone], ...], [entry of ``policy_ref``] or None) of *tool* over all *rules* of *manifest*."""
+    paths = path_arguments(tool.spec.input_schema or {})
+    alone = [[policy.name, fold([rule for rule in rules if rule.policy == policy.name], tool, paths)] for policy in manifest.policies]
+    bound = None
+    if tool.spec.policy_ref:
+        name = manifest.resolve("Policy", tool.spec.policy_ref).name
+        bound = [entry for policy, entry in alone if policy == name]
+    return fold(rules, tool, paths), alone, bound
+
+
+def path_arguments(schema: dict) -> list[str]:
+    """Return the names of a tool's arguments that hold a path, by name, sorted (docs/adr/0006)."""
+    return sorted(name for name in schema.get("properties", {}) if name in PATH_NAMES or name.endswith("_path"))
+
+
+def is_general(rule: object) -> bool:
+    """Return whether *rule* stands for every tool: it names nothing of one."""
+    match = rule.match
+    return rule.scope != "category" and (match is None or not (match.name or match.category or match.labels or match.annotations))
+
+
+def matches(rule: object, tool: object, by_hints: bool = True) -> bool:
     """Return whether *rule* can match *tool* at all: scope, name, category, labels and annotations.
 
+    by_hints  False: whatever annotations it has
     Annotations compare by type and value: "true" is not true, and a hint that is not there matches nothing.  Scope ``skill``
     matches no tool.  Scope ``category`` matches tools that have one: of any category, where ``match`` names none.
     """
@@ -105,7 +132,7 @@ def matches(rule: object, tool: object) -> bool:
     if any(labels.get(name) != value for name, value in (match.labels or {}).items()):
         return False
     hints = tool.spec.annotations or {}
-    return all(name in hints and type(hints[name]) is type(value) and hints[name] == value
+    return not by_hints or all(name in hints and type(hints[name]) is type(value) and hints[name] == value
                for name, value in (match.annotations or {}).items())
 
 

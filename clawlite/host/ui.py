@@ -27,6 +27,7 @@ def checked(found: dict, as_json: bool) -> None:
     print(f"{found['file']}: valid CKP ({found['tools']} tools, {found['rules']} rules)")
     for line in found["not_built"]:
         print(f"  cannot be built yet: {line}")
+    _found(found)
 
 
 def built(found: dict, as_json: bool) -> None:
@@ -37,12 +38,18 @@ def built(found: dict, as_json: bool) -> None:
     for part in found["sections"]:
         print(f"  {part['name']:14}{part['bytes']:7} bytes")
     print(f"  loaded on MicroPython: about {found['heap_bytes']} bytes of heap (64-bit words; fewer on a board)")
+    _found(found)
+
+
+def _found(found: dict) -> None:
+    """Tell what is most likely not meant (host/findings.py)."""
     for word in ("dead", "shadowed"):
         for rule in found[word]:
             why = "matches no tool" if word == "dead" else "an earlier rule always decides first"
             talk(f"{rule['file']}:{rule['line']}: rule {rule['id']} never decides: {why}")
     for warning in found["warnings"]:
-        talk(f"note: {warning}")
+        where = f"{warning['file']}:{warning['line']}" if warning["line"] else warning["file"]
+        talk(f"{where}: warning: {warning['message']}")
 
 
 def inspected(found: dict, as_json: bool) -> None:

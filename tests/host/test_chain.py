@@ -4,7 +4,7 @@ import json
 import pytest
 
 from clawlite.core.image import Image
-from clawlite.host import compiler, manifest
+from clawlite.host import compiler, findings, manifest
 from clawlite.host.problems import ManifestErrors
 
 RULES = [{"id": "all", "action": "allow", "scope": "all"}]
@@ -56,7 +56,8 @@ def test_a_hint_chooses_who_is_asked_first_and_its_fallbacks_stay_in_order(tmp_p
         providers = (provider("clever", **CLEVER),) + providers[1:]
     built = build(tmp_path, *providers, settings='prefer = "%s"\n' % prefer if prefer else "")
     assert asked(built) == order
-    assert any("choose nothing" in warning for warning in built.warnings) == (not prefer)
+    told = findings.find(manifest.load(tmp_path))["warnings"]
+    assert any("choose nothing" in warning["message"] for warning in told) == (not prefer)
 
 
 def test_a_preference_that_no_hint_knows_is_refused(tmp_path):

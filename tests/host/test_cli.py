@@ -58,12 +58,17 @@ def test_run_on_a_pipe(project):
                            + "Not watered. water: not approved: the person said no\n")
 
 
+UNMENTIONED = "policy.yaml:20: warning: no rule mentions digital-write: rule default-deny, which is for every tool, denies it\n"
+
+
 def test_check(project):
     done = clawlite("check", cwd=project)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "claw.yaml: valid CKP (5 tools, 3 rules)\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "claw.yaml: valid CKP (5 tools, 3 rules)\n", UNMENTIONED)
     done = clawlite("check", "--json", cwd=project)
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == {"file": "claw.yaml", "tools": 5, "rules": 3, "not_built": []}
+    file, line, message = UNMENTIONED.rstrip().replace(" warning: ", "").split(":", 2)[:2] + [UNMENTIONED.rstrip().partition("warning: ")[2]]
+    assert json.loads(done.stdout) == {"file": "claw.yaml", "tools": 5, "rules": 3, "not_built": [], "dead": [], "shadowed": [],
+                                       "warnings": [{"file": file, "line": int(line), "message": message}]}
 
 
 def test_build_shows_sizes_and_the_heap(project, tmp_path):
@@ -71,7 +76,7 @@ def test_build_shows_sizes_and_the_heap(project, tmp_path):
     done = clawlite("build", "-o", output, cwd=project)
     size = output.stat().st_size
     lines = done.stdout.splitlines()
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, UNMENTIONED)
     assert lines[0] == "%s: %d bytes, needs: pins, reflex, tools, tools.py" % (output, size)
     assert output.read_bytes() == (project / "claw.cbor").read_bytes()
     found = json.loads(clawlite("build", "--json", "-o", output, cwd=project).stdout)

@@ -8,7 +8,7 @@ from clawlite.core import tools as pipeline
 from clawlite.core.agent import Agent
 from clawlite.core.errors import ClawError
 from clawlite.core.image import Image
-from clawlite.host import compiler, folding, manifest
+from clawlite.host import compiler, findings, manifest
 from clawlite.host.problems import ManifestErrors
 
 HANDLERS = "".join(f"def {name}(path: str = '') -> str:\n    \"\"\"Do it.\"\"\"\n    return 'ran'\n\n\n" for name in ("one", "two", "three"))
@@ -245,10 +245,56 @@ def test_what_retry_means_when_it_says_little(tmp_path):
     assert refused(tmp_path, [tool("one", hints=idempotent, retry={"max_attempts": 0})], {"p": [ALLOW]})
 
 
+# -- what is most likely not meant
+
+def found(folder, *args, **more):
+    write(folder, *args, **more)
+    (folder / "tools.py").unlink()          # its functions would be tools too
+    return findings.find(manifest.load(folder))
+
+
+def test_rules_that_never_decide(tmp_path):
+    rules = [rule("no-such", "deny", match={"name": "three"}), rule("skills", "deny", "skill"), ALLOW, rule("late", "deny", match={"name": "one"})]
+    told = found(tmp_path, [tool("one")], {"p": rules})
+    assert [one["id"] for one in told["dead"]] == ["no-such", "skills"] and [one["id"] for one in told["shadowed"]] == ["late"]
+    text = (tmp_path / "claw.yaml").read_text().splitlines()
+    for one in told["dead"] + told["shadowed"]:
+        assert '"id": "%s"' % one["id"] in "".join(text[one["line"] - 1:one["line"] + 1]) and one["file"].endswith("claw.yaml")
+
+
 def test_a_limited_rule_does_not_shadow(tmp_path):
-    loaded = manifest.load(write(tmp_path, [tool("one")], {"p": [rule("some", "allow", rate_limit={"tokens_per_day": 1}), DENY]}))
-    made = compiler.build(loaded)
-    assert made.dead == made.shadowed == [] and folding.rates(loaded.policies) == 1
+    told = found(tmp_path, [tool("one")], {"p": [rule("some", "allow", rate_limit={"tokens_per_day": 1}), DENY]})
+    assert told["dead"] == told["shadowed"] == []
+
+
+@pytest.mark.parametrize("rules, said", [
+    ([rule("named", "allow", match={"name": "one"}), DENY], "no rule mentions two: rule none, which is for every tool, denies it"),
+    ([ALLOW], "no rule mentions one and two: rule all, which is for every tool, allows them"),
+    ([rule("named", "allow", match={"labels": {"zone": "out"}}), rule("ask", "require-approval", match={})],
+     "no rule mentions two: rule ask, which is for every tool, asks first for it"),
+    ([rule("named", "allow", "category")], "no rule mentions two, and none is for every tool: it is always denied"),
+    ([rule("a", "allow", match={"name": "*"})], None)])
+def test_tools_that_no_rule_mentions(tmp_path, rules, said):
+    told = found(tmp_path, [tool("one", "net", {"zone": "out"}), tool("two")], {"p": rules})["warnings"]
+    assert [warning["message"] for warning in told] == ([said] if said else [])
+    assert all(warning["line"] > 0 and warning["file"].endswith("claw.yaml") for warning in told)
+
+
+def test_a_tool_without_a_path_that_a_path_would_allow(tmp_path):
+    plain = tool("one", "fs")
+    plain["inline"]["input_schema"] = {"type": "object"}
+    told, = found(tmp_path, [plain], {"p": [rule("fs", "allow", "category", conditions={"path_within": "/workspace"})]})["warnings"]
+    assert told["message"] == "no rule can allow one: it is always denied"
+
+
+@pytest.mark.parametrize("what, warned", [({"match": {"annotations": {"readOnlyHint": True}}}, True), ({"match": {"name": "far"}}, False),
+                                          ({"match": {"annotations": {"readOnlyHint": True}, "name": "one"}}, False),
+                                          ({"action": "deny", "match": {"annotations": {"destructiveHint": True}}}, False)])
+def test_a_permission_on_the_word_of_a_stranger(tmp_path, what, warned):
+    """5.4: annotations are untrusted; ``check`` says it of tools that this version does not build yet, too."""
+    far = {"inline": {"name": "far", "mcp_source": {"uri": "stdio:///usr/bin/far"}}}
+    told = [warning["message"] for warning in found(tmp_path, [far], {"p": [dict(rule("r", "allow"), **what), DENY]})["warnings"]]
+    assert ("rule r would allow far on the word of an MCP server: what a stranger says of its tools is no ground for a permission" in told) == warned
 
 
 def test_an_approval_that_nobody_gives_in_time_is_a_denial(tmp_path):
