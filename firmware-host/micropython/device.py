@@ -48,6 +48,8 @@ class Device:
         if "log" in image.requires:
             from logfile import Log
             self.log = Log(folder, dumps)
+            self.agent.lifecycle.starting = self.log.check
+        self.agent.lifecycle.on_failure = self.failed
         self.terminal = not operator and is_terminal()
         if operator:
             self.begin_session()
@@ -111,11 +113,28 @@ class Device:
                 except KeyboardInterrupt:
                     self.interrupt()
                     self.settle()
+                except MemoryError:     # nothing is left to get over it with
+                    raise
+                except Exception as e:
+                    self.stumbled(e)
         except KeyboardInterrupt:       # another one at once
             self.code = 130
         finally:
             self.handlers.close()
         return self.code
+
+    def stumbled(self, error):
+        """What a step raised is an ERROR of the agent, which is got over (CKP 0.2.0, section 8), but not again and again at once."""
+        if self.agent.lifecycle.state in ("INIT", "ERROR", "STOPPED"):
+            raise error
+        self.agent.lifecycle.fail(error, self.now_ms())
+        self.settle()
+
+    def failed(self, error, pause_ms):
+        """Switch everything off, and say it."""
+        self.handlers.close()
+        sys.stderr.write("clawlite: ERROR: %s%s; %s\n" % (error.message, " - " + error.hint if error.hint else "",
+                         "stopped: one failure too many" if pause_ms is None else "trying again in %d s" % (pause_ms // 1000)))
 
     def interrupt(self):
         """Ctrl-C: end the turn; with none under way, leave."""
@@ -182,6 +201,8 @@ class Device:
             self.console.close(self.now_ms())
         elif self.agent.is_ready:
             self.agent.stop(_LEAVE_MS, self.stopped, self.now_ms())
+        elif self.agent.lifecycle.state == "ERROR":
+            self.code = 1
         elif self.agent.lifecycle.state == "STOPPED":
             self.code = 0
 
@@ -280,7 +301,8 @@ class Device:
         from clawlite.core.clock import iso8601
         epoch = epoch_s()
         event["timestamp"] = "unset" if epoch is None else iso8601(epoch)
-        self.log.write(event)
+        if not self.log.write(event):
+            self.agent.lifecycle.fail(self.log.problem(), self.now_ms())
 
     def write(self, data: bytes, prompt: bytes):
         """Write *data*, then the prompt, which stands there until something else is written."""

@@ -1,35 +1,62 @@
 """The agent's log on a board: JSON lines in ``log.jsonl`` beside the image, at most two files of 16 KiB.
 
-Written only for an image that needs it (a rule that is ``audit-only``): flash wears out.
+Written only for an image that needs it (a rule that is ``audit-only``): flash wears out.  Then a line that cannot be written is
+an ERROR of the agent (CKP 0.2.0, section 8).
 """
 import os
-import sys
+
+from clawlite.core.errors import ClawError
 
 _LIMIT = 16384
 
 
 class Log:
-    """A full or read-only flash is said once on stderr; the agent goes on."""
+    """While it cannot be written, the line that met it first waits; later ones are lost."""
 
     def __init__(self, folder: str, dumps):
         self._path = folder + "/log.jsonl"
         self._dumps = dumps
+        self._waiting = None
+        self._error = None
         try:
             self._size = os.stat(self._path)[6]
         except OSError:
             self._size = 0
 
-    def write(self, event: dict):
-        if self._path is None:
-            return
+    def write(self, event: dict) -> bool:
+        """Append one event; return whether it is on the flash."""
         line = self._dumps(event) + "\n"
         try:
-            if self._size + len(line) > _LIMIT:
-                os.rename(self._path, self._path + ".1")
-                self._size = 0
-            with open(self._path, "a") as file:
-                file.write(line)
-            self._size += len(line)
+            self._flush()
+            self._append(line)
         except OSError as e:
-            self._path = None
-            sys.stderr.write("clawlite: no log: %s\n" % e)
+            self._error = e
+            self._waiting = self._waiting or line
+            return False
+        return True
+
+    def check(self):
+        """Write what waits.  Raises ``ClawError``."""
+        try:
+            self._flush()
+        except OSError as e:
+            self._error = e
+            raise self.problem()
+
+    def problem(self) -> ClawError:
+        """Return the error for what went wrong last."""
+        return ClawError("the log that a policy demands (audit-only) cannot be written: %s: %s" % (self._path, self._error),
+                         "make room for it")
+
+    def _flush(self):
+        if self._waiting:
+            self._append(self._waiting)
+            self._waiting = None
+
+    def _append(self, line: str):
+        if self._size + len(line) > _LIMIT:
+            os.rename(self._path, self._path + ".1")
+            self._size = 0
+        with open(self._path, "a") as file:
+            file.write(line)
+        self._size += len(line)
