@@ -1,6 +1,6 @@
 """The command line's first step: dispatch with the standard library alone.
 
-Device verbs (run, ask, serve) need no package; the others load click and the host part.  A device verb over a manifest
+Device verbs (run, ask, serve, trace) need no package; the others load click and the host part.  A device verb over a manifest
 compiles it here, with the host part, and then becomes the runtime (exec), so that no agent ever carries the compiler in
 its memory.
 """
@@ -24,6 +24,9 @@ def _main(args: list) -> int:
         return 0
     if args and args[0] in DEVICE_VERBS:
         return _device(args[0], args[1:])
+    if args and args[0] == "trace":
+        from clawlite.linux.trace import main as trace
+        return trace(args[1:])
     try:
         from clawlite.host.cli import main as host
     except ImportError as e:

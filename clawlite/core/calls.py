@@ -36,7 +36,7 @@ class Calls:
             self._under_way.pop(request_id, None)
             ran.append(True)
             reply(rpc.error(id, error) if error else rpc.result(id, value.to_json()))
-        number = self.agent.begin(call(self.agent.image, name, arguments, "operator", policy), ended, now_ms)
+        number = self.agent.begin(call(self.agent.image, name, arguments, "operator", policy, request_id), ended, now_ms)
         if not ran:
             self._under_way[request_id] = number
 

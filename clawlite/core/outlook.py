@@ -1,6 +1,6 @@
-"""What policy will say of a tool before any argument is known: for ``/tools`` and ``clawlite inspect``."""
+"""What policy will say of a tool before any argument is known: for ``/tools``, ``/trace`` and ``clawlite inspect``."""
 from clawlite.core.image import HAS_SIDE_EFFECTS
-from clawlite.core.policy import ACTIONS
+from clawlite.core.policy import ACTIONS, DENY
 from clawlite.core.tools import OBSERVER, SUPERVISED
 
 _WORDS = {"deny": "denied", "allow": "allowed", "audit-only": "allowed and audited", "require-approval": "asks first"}
@@ -24,8 +24,21 @@ def _entry(image, entry) -> str:
     for number in [entry] if isinstance(entry, int) else entry:
         rule = image.rule(number)
         said = "%s (rule %s)" % (_WORDS[ACTIONS[rule[1]]], rule[0])
-        if rule[5] is None:
+        asked = condition(rule)
+        if not asked:
             parts.append(said)
             return ", else ".join(parts)
-        parts.append("within %s %s" % (rule[5], said))
+        parts.append("%s %s" % (asked, said))
     return ", else ".join(parts + ["denied"])
+
+
+def condition(rule: list) -> str:
+    """Return what *rule* asks beside what it matches: "within /workspace", "until 1000 tokens of the day are used"; "" for nothing."""
+    asked = ["within " + rule[5]] if rule[5] is not None else []
+    if rule[7] is not None:
+        tokens, nano = rule[7]
+        limits = ["%d tokens" % tokens] if tokens is not None else []
+        if nano is not None:
+            limits.append("%s dollars" % ("%d.%09d" % divmod(nano, 1000000000)).rstrip("0").rstrip("."))
+        asked.append("%s %s of the day are used" % ("once" if rule[1] == DENY else "until", " or ".join(limits)))
+    return " and ".join(asked)

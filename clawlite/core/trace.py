@@ -1,11 +1,14 @@
-"""Why a tool call ended as it did: for ``/trace``, of the calls that the agent keeps while it has a console."""
+"""Why a tool call ended as it did: for ``/trace``, of the calls that the agent keeps while it has a console, and for
+``clawlite trace``, of those in its log."""
 from clawlite.core.image import HAS_SIDE_EFFECTS
-from clawlite.core.policy import ACTIONS, ALLOW, AUDIT
+from clawlite.core.outlook import condition
+from clawlite.core.policy import ACTIONS, ALLOW, AUDIT, DENY, holds, paths_of
 from clawlite.core.render import call_text, canonical
 from clawlite.core.tools import OBSERVER, SUPERVISED
 
 _WORDS = {"deny": "it is denied", "allow": "it is allowed", "audit-only": "it is allowed and audited",
           "require-approval": "it asks first"}
+_ENDINGS = {-32012: "expired", -32013: "denied"}
 _ANSWERS = {"approved": "the person approved", "denied": "it was not approved", "expired": "nobody answered in time"}
 
 
@@ -21,16 +24,30 @@ def trace(agent, words: list) -> str:
     if len(words) > 1 or number.strip("0123456789") or len(number) > 9 or not 1 <= int(number) <= len(kept):
         return "Expected /trace with a number from 1 (the last call) to %d, got %s." % (len(kept), canonical(" ".join(words), 40))
     event, answer = kept[-int(number)]
+    return told(agent.image, event, answer)
+
+
+def told(image, event: dict, answer=None) -> str:
+    """Return the lines about one call.
+
+    event   its ``tool.call`` event
+    answer  how its approval was answered: "approved", "denied", "expired"; None: as the event says, if it had one
+    """
+    answer = answer or event.get("approval") or _ENDINGS.get(event.get("code"))
     arguments = event["arguments"]
     called = call_text(event["tool"], arguments) if isinstance(event["tool"], str) and isinstance(arguments, dict) \
         else "%s with %s" % (canonical(event["tool"], 60), canonical(arguments, 60))
     lines = ["%s  %s%s, called by the %s" % (called, event["status"], " (%d)" % event["code"] if "code" in event else "", event["caller"])]
     if "action" in event:
-        _rules(agent.image, event, lines)
-        if answer or event["action"] in (ACTIONS[ALLOW], ACTIONS[AUDIT]):
-            _approval(agent.image, event, answer, lines)
+        _rules(image, event, lines)
+        if "limit" in event:
+            lines.append("* limit: %s, and this call would exceed it: it is denied" % event["limit"])
+        elif answer or event["action"] in (ACTIONS[ALLOW], ACTIONS[AUDIT]):
+            _approval(image, event, answer, lines)
     else:
-        lines.append(_before(agent.image, event))
+        lines.append(_before(image, event))
+    if event.get("attempts", 1) > 1:
+        lines.append("* retry: it was tried %d times" % event["attempts"])
     return "\n  ".join(lines)
 
 
@@ -38,13 +55,21 @@ def _rules(image, event: dict, lines: list):
     """Add a line for each rule that was looked at; the last that matched decided."""
     for number, matched in event["trace"]:
         rule = image.rule(number)
-        where = " (paths within %s)" % rule[5] if rule[5] is not None else ""
+        head = "rule %s (policy %s%s)" % (rule[0], rule[6], ", " + condition(rule) if condition(rule) else "")
         if matched:
-            lines.append("* rule %s%s: matches, so %s%s" % (rule[0], where, _WORDS[event["action"]], ": " + rule[2] if rule[2] else ""))
+            lines.append("* %s: matches, so %s%s" % (head, _WORDS[event["action"]], ": " + rule[2] if rule[2] else ""))
         else:
-            lines.append("- rule %s%s: does not match" % (rule[0], where))
+            lines.append("- %s: does not match, %s" % (head, why_not(image, event, rule)))
     if event["rule_id"] is None:
         lines.append("* no rule %s: it is denied" % ("matches" if event["trace"] else "can match this tool"))
+
+
+def why_not(image, event: dict, rule: list) -> str:
+    """Return why a rule with a condition did not match a call."""
+    tool = image.tool(event["tool"])
+    if rule[7] is not None and (rule[5] is None or holds(rule[5], paths_of(tool.paths, event["arguments"]), rule[1])):
+        return "the day is not used up" if rule[1] == DENY else "the day is used up"
+    return "none of its paths lies there" if rule[1] == DENY else "its paths do not all lie there"
 
 
 def _approval(image, event: dict, answer, lines: list):

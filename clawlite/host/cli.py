@@ -14,6 +14,7 @@ DEVICE_HELP = """Talk to an agent:
   clawlite run [MANIFEST|IMAGE]          on this terminal
   clawlite ask TEXT [MANIFEST|IMAGE]     one turn, then exit
   clawlite serve [MANIFEST|IMAGE] --stdio    CKP JSON-RPC for an operator
+  clawlite trace [CALL] [MANIFEST|IMAGE]     why policy decided a past call so
 
 MANIFEST is claw.yaml in the current folder unless named."""
 

@@ -2,7 +2,7 @@
 from clawlite.core import header, image as layout
 from clawlite.core import seal
 from clawlite.core.errors import ImageError
-from clawlite.core.outlook import outlook
+from clawlite.core.outlook import condition, outlook
 from clawlite.core.policy import ACTIONS
 from clawlite.host.compiler import AUTONOMY, SECTION_NAMES
 
@@ -23,7 +23,8 @@ def inspect_file(path: str) -> dict:
 def inspect(data: bytes) -> dict:
     """Return what the image *data* holds, its digest checked.  Raises ``ImageError``.
 
-    Keys: agent, version, compiler, format, bytes, signed, autonomy, level, requires, sections, companions, tools, rules.
+    Keys: agent, version, compiler, format, bytes, signed, autonomy, level, tool_calls_per_minute, requires, sections, companions, tools,
+    rules.
     """
     def read(offset: int, length: int) -> bytes:
         return data[offset:offset + length]
@@ -34,6 +35,7 @@ def inspect(data: bytes) -> dict:
         "agent": agent.name, "version": agent.version, "identity": agent.identity, "compiler": image.compiler,
         "format": header.FORMAT, "bytes": len(data), "signed": len(data) - image.seal_at == seal.SIGNED,
         "autonomy": AUTONOMY[agent.autonomy], "level": f"level-{agent.level}", "sandbox": agent.sandbox or None,
+        "tool_calls_per_minute": agent.calls_per_minute,
         "requires": image.requires, "sources": image.sources.hex(),
         "companions": [{"file": name, "sha256": digest.hex()} for name, digest in image.companions],
         "sections": [{"name": SECTION_NAMES.get(number, f"section {number}"), "bytes": image.size_of(number)} for number in image.sections()],
@@ -50,14 +52,16 @@ def _rows(image) -> int:
 def _tool(image, name: str) -> dict:
     tool = image.tool(name)
     return {"name": name, "description": image.prose(tool.about), "category": tool.category,
-            "read_only": bool(tool.flags & layout.READ_ONLY), "timeout_ms": tool.timeout_ms or None,
+            "read_only": bool(tool.flags & layout.READ_ONLY), "timeout_ms": tool.timeout_ms or None, "max_attempts": tool.retry[0] if tool.retry else 1,
             "handler": ("tools.py: " if tool.handler[0] == layout.MAKER else "built in: ") + tool.handler[1],
             "record_bytes": image.tools[name][1], "policy": outlook(image, tool)}
 
 
 def _rule(rule: list) -> dict:
     return {"id": rule[0], "action": ACTIONS[rule[1]], "reason": rule[2], "policy": rule[6], "path_within": rule[5],
-            "approval_timeout_s": rule[3] or None, "default_if_timeout": "allow" if rule[4] else "deny"}
+            "tokens_per_day": rule[7][0] if rule[7] else None,
+            "cost_per_day_usd": rule[7][1] / 1e9 if rule[7] and rule[7][1] is not None else None,
+            "approval_timeout_s": rule[3] or None, "default_if_timeout": "allow" if rule[4] else "deny", "condition": condition(rule) or None}
 
 
 def text(found: dict) -> str:
@@ -73,6 +77,6 @@ def text(found: dict) -> str:
         lines.append(f"  {'':20} {tool['handler']}, record of {tool['record_bytes']} bytes")
     lines += ["rules, first match wins"] if found["rules"] else []
     for rule in found["rules"]:
-        within = f", within {rule['path_within']}" if rule["path_within"] else ""
-        lines.append(f"  {rule['id']:20} {rule['action']}{within}{': ' + rule['reason'] if rule['reason'] else ''}")
+        lines.append(f"  {rule['id']:20} {rule['action']}{', ' + rule['condition'] if rule['condition'] else ''}"
+                     f"{': ' + rule['reason'] if rule['reason'] else ''}")
     return "\n".join(lines)

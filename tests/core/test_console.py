@@ -99,15 +99,18 @@ def test_a_turn_whose_question_was_answered_gets_one_prompt():
 # -- /trace
 
 class Image:
-    """What ``trace`` asks of an image; rule n is [id, action, reason, timeout_s, allow, root, policy]."""
+    """What ``trace`` asks of an image; rule n is [id, action, reason, timeout_s, allow, root, policy, rate]."""
 
     class agent:
         autonomy = 2
 
     class tool_:
         flags = HAS_SIDE_EFFECTS
+        paths = ["path"]
 
-    rules = [["ws", 3, "", 0, 0, "/workspace", "p"], ["rest", 0, "not there", 0, 0, None, "p"], ["ask", 1, "", 9, 1, None, "p"]]
+    rules = [["ws", 3, "", 0, 0, "/workspace", "p", None], ["rest", 0, "not there", 0, 0, None, "p", None],
+             ["ask", 1, "", 9, 1, None, "p", None], ["spend", 0, "", 0, 0, None, "q", [1000, 2500000000]],
+             ["some", 3, "", 0, 0, "/a", "q", [None, 5000000]], ["etc", 0, "", 0, 0, "/etc", "q", None]]
 
     def rule(self, number):
         return self.rules[number]
@@ -134,15 +137,41 @@ def told(event, answer=None, autonomy=2):
 def test_rules_are_told_in_the_order_in_which_they_were_looked_at():
     assert told({"arguments": {"b": 1, "a": "x"}, "status": "refused", "code": -32011, "action": "deny", "rule_id": "rest",
                  "trace": [[0, False], [1, True]]}) == [
-        't(a="x", b=1)  refused (-32011), called by the provider', "- rule ws (paths within /workspace): does not match",
-        "* rule rest: matches, so it is denied: not there"]
+        't(a="x", b=1)  refused (-32011), called by the provider', "- rule ws (policy p, within /workspace): does not match, its paths do not all lie there",
+        "* rule rest (policy p): matches, so it is denied: not there"]
+
+
+def test_why_a_rule_did_not_match_is_told():
+    event = {"action": "allow", "rule_id": None, "arguments": {"path": "/a/x"}, "trace": [[3, False], [4, False], [5, False]]}
+    assert told(event)[1:4] == [
+        "- rule spend (policy q, once 1000 tokens or 2.5 dollars of the day are used): does not match, the day is not used up",
+        "- rule some (policy q, within /a and until 0.005 dollars of the day are used): does not match, the day is used up",
+        "- rule etc (policy q, within /etc): does not match, none of its paths lies there"]
+    event["arguments"] = {"path": "/b"}
+    assert told(event)[2].endswith("does not match, its paths do not all lie there")
+
+
+def test_limits_and_retries_are_told():
+    event = {"action": "require-approval", "rule_id": "ask", "trace": [[2, True]], "status": "refused", "code": -32011, "limit": "tool_calls_per_minute"}
+    assert told(event)[1:] == ["* rule ask (policy p): matches, so it asks first",
+                               "* limit: tool_calls_per_minute, and this call would exceed it: it is denied"]
+    event = {"action": "allow", "rule_id": "rest", "trace": [[1, True]], "attempts": 3}
+    assert told(event)[-1] == "* retry: it was tried 3 times"
+
+
+def test_an_event_that_names_its_approval_needs_no_other_answer():
+    event = {"action": "require-approval", "rule_id": "ask", "trace": [[2, True]], "approval": "approved"}
+    assert told(event)[-1] == "* approval: the person approved"
+    for code, last in ((-32012, "nobody answered in time"), (-32013, "it was not approved")):
+        event = {"action": "require-approval", "rule_id": "ask", "trace": [[2, True]], "code": code}
+        assert told(event)[-1] == "* approval: " + last
 
 
 def test_no_rule_is_told():
     event = {"status": "refused", "code": -32011, "action": "deny", "rule_id": None, "trace": []}
     assert told(event)[1:] == ["* no rule can match this tool: it is denied"]
     event["trace"] = [[0, False]]
-    assert told(event)[1:] == ["- rule ws (paths within /workspace): does not match", "* no rule matches: it is denied"]
+    assert told(event)[1:] == ["- rule ws (policy p, within /workspace): does not match, its paths do not all lie there", "* no rule matches: it is denied"]
 
 
 def test_approvals_are_told():
@@ -155,12 +184,12 @@ def test_approvals_are_told():
             event["code"] = code
         else:
             event.pop("code", None)
-        assert told(event, answer)[1:] == ["* rule ask: matches, so it asks first", "* approval: " + last], (answer, code)
+        assert told(event, answer)[1:] == ["* rule ask (policy p): matches, so it asks first", "* approval: " + last], (answer, code)
 
 
 def test_autonomy_is_told_where_it_decided():
     event = {"action": "allow", "rule_id": "ws", "trace": [[0, True]]}
-    rule = "* rule ws (paths within /workspace): matches, so it is allowed"
+    rule = "* rule ws (policy p, within /workspace): matches, so it is allowed"
     asked = "* autonomy: this agent is supervised and the tool has side effects, so it asks first"
     assert told(event) == ["t()  ok, called by the provider", rule]
     assert told(event, "approved", 1)[1:] == [rule, asked, "* approval: the person approved"]
