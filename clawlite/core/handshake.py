@@ -42,15 +42,15 @@ def agree(params: dict, about) -> tuple:
 def _resolve(text: str, about):
     """Raise ``InvalidParams`` unless the URI *text* names the agent that is here: its identity."""
     from clawlite.core.uri import parse as parse_uri
-    uri = parse_uri(text)
+    authority, kind, _, name, version = parse_uri(text)        # by place: a board's core has other names for attributes
     if about is None:
         raise InvalidParams("manifest: %s: there is no agent here yet" % text, "send the manifest itself")
     here = "claw://local/identity/" + about.identity
-    if uri.authority == "registry":
+    if authority == "registry":
         raise InvalidParams("manifest: %s: this agent reads no registry" % text, "this agent is " + here)
-    if uri.kind != "identity" or uri.name != about.identity:
+    if kind != "identity" or name != about.identity:
         raise InvalidParams("manifest: %s is not here" % text, "this agent is " + here)
-    if uri.version is not None and uri.version != about.version:
+    if version is not None and version != about.version:
         raise InvalidParams("manifest: %s is not here in this version" % text, "this agent is %s@%s" % (here, about.version))
 
 

@@ -25,6 +25,14 @@ def test_gates_for_an_operator():
     check("gates-operator")
 
 
+def test_9_1_and_9_3_1_for_an_operator_of_level_2():
+    check("session-operator")
+
+
+def test_9_3_1_and_11_for_an_operator_of_level_1():
+    check("least-operator")
+
+
 def test_a_wrong_transcript_is_told():
     transcript = read("gates-console")
     transcript["steps"][1][3][0][1] = "Thrice."

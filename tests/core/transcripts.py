@@ -10,6 +10,7 @@ from clawlite.core import effect as E
 from clawlite.core.agent import Agent
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.console import Console
+from clawlite.core.frame import TOO_LONG, Framer
 from clawlite.core.handlers import Handlers
 from clawlite.core.image import PINS, Image
 from clawlite.core.pins import SimulatedPins
@@ -66,6 +67,7 @@ class Player:
         self.agent = Agent(image, 0, 4)
         self.session = Session(self.agent, decoder()[0])
         self.session.set_clock(1700000000, 0)
+        self.framer = Framer(8192, True)
         self.console = Console(self.agent) if mode == "console" else None
         self._links = links or {}
 
@@ -81,6 +83,15 @@ class Player:
                 self.console.greet()
         elif what == "line":
             self.console.line(argument, at)
+        elif what == "wire":            # bytes as characters up to U+00FF
+            self.framer.feed(bytes([ord(c) for c in argument]))
+            event = self.framer.next_event()
+            while event:
+                if event[0] == TOO_LONG:
+                    self.session.too_long(int(str(event[1], "utf-8")), 8192)
+                else:
+                    self.session.record(event[1], at)
+                event = self.framer.next_event()
         elif what == "record":
             self.session.record(argument.encode(), at)
         elif what == "interrupt":

@@ -32,7 +32,8 @@ def sources(board, arguments, stdin):
     return board(arguments, stdin, path=f"{ROOT}:{firmware_dir}:.frozen", start=str(firmware_dir / "main.py"))
 
 
-@pytest.mark.parametrize("name, operator", [("greenhouse-console", False), ("gates-console", False), ("gates-operator", True)])
+@pytest.mark.parametrize("name, operator", [("greenhouse-console", False), ("gates-console", False), ("gates-operator", True),
+                                            ("session-operator", True), ("least-operator", True)])
 def test_the_linked_core_says_what_the_sources_say(board, name, operator, tmp_path):
     script = json.loads((ROOT / "tests" / "golden" / f"{name}.steps.json").read_text())
     lines = "".join(argument + "\n" for _, what, argument in script["steps"] if what in ("line", "record") and "slow" not in argument)
