@@ -173,3 +173,17 @@ def test_trimming_forgets_whole_turns_and_never_parts_a_call_from_its_result():
 def test_old_turns_are_forgotten_at_the_bound():
     assert numbers(conversation([100, 100, 100, 100], max_bytes=700).context(0)) == ["1", "2", "3"]
     assert numbers(conversation([100, 100, 100], max_bytes=0).context(0)) == ["2"]
+
+
+def test_what_rules_ask_about_a_day_is_counted_for_all_providers():
+    """5.8 ``rate_limit``: tokens and money of a day, each only where some rule asks."""
+    one, two = Provider(prices=(2, 3)), Provider()
+    two.name = "q"
+    for rates, expected in ((0, (0, 0)), (1, (60, 0)), (2, (0, 80)), (3, (60, 80))):
+        spent = {}
+        m = meter(spent, rates=rates)
+        spend(m, one, 10, 20)
+        spend(m, two, 30, 0)
+        assert m.today() == expected and len(spent) == rates % 2 + rates // 2
+    NOW[1] += DAY
+    assert m.today() == (0, 0)
