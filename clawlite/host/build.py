@@ -3,7 +3,7 @@ import os
 
 from clawlite.core.errors import ClawError
 from clawlite.core.header import MAGIC
-from clawlite.host import boards, compiler, findings, manifest
+from clawlite.host import board_fit, boards, compiler, findings, manifest
 
 IMAGE = "claw.cbor"
 
@@ -55,21 +55,30 @@ def save(path: str, data: bytes) -> bool:
 def build(name: str, output: str = None, key_file: str = None, board: str = None) -> dict:
     """Build the manifest *name*; return what ``clawlite build`` shows.
 
-    board     refuse what this board (``boards.names``) cannot honour, or None
-
     output    where the image goes; None: ``claw.cbor`` beside the manifest
     key_file  file with the device key to sign with, or None
-    Keys: file, bytes, changed, requires, sections, heap_bytes, dead, shadowed, warnings.
+    board     refuse what this board (``boards.names``) cannot honour, or None
+    Keys: file, bytes, changed, requires, sections, heap_bytes and held_bytes (heap that turns work with, and what is held between
+    them: board_heap.py), flash_bytes, word_bits (of these), board, fits and fits_not (names of boards), dead, shadowed, warnings.
     """
     loaded = manifest.load(name)
-    if board:
-        boards.demand(loaded, board)
-    built = compiler.build(loaded, _key(key_file) if key_file else None)
+    key = _key(key_file) if key_file else None
+    profile = boards.profile(board, loaded.folder) if board else None
+    if profile:
+        built, need = board_fit.demand(loaded, profile, lambda: compiler.build(loaded, key))
+    else:
+        built = compiler.build(loaded, key)
+        need = board_fit.Need(loaded, built.data)
+    fits, fits_not = board_fit.fitting(loaded, need)
     path = output or os.path.join(loaded.folder, IMAGE)
     changed = save(path, built.data)
+    bits = profile.word_bits if profile and profile.runtime == "micropython" else 32
+    found = findings.find(loaded)
+    found["warnings"] = found["warnings"] + board_fit.notes(loaded, profile)
     return {"file": path, "bytes": len(built.data), "changed": changed, "requires": compiler.requires(loaded),
-            "sections": [{"name": part, "bytes": size} for part, size in built.sections], "heap_bytes": built.heap_bytes,
-            **findings.find(loaded)}
+            "sections": [{"name": part, "bytes": size} for part, size in built.sections], "heap_bytes": need.heap[bits],
+            "held_bytes": need.held[bits], "flash_bytes": need.flash, "word_bits": bits, "board": board, "fits": fits,
+            "fits_not": fits_not, **found}
 
 
 def _key(path: str) -> bytes:

@@ -67,6 +67,41 @@ def inspect(image, as_json):
     ui.inspected(inspection.inspect_file(image), as_json)
 
 
+class _Boards(click.Group):
+    """``boards new`` is a command; any other word is the name of a board."""
+
+    def resolve_command(self, ctx, args):
+        return super().resolve_command(ctx, args if args[0] == "new" else ["show", *args])
+
+
+@cli.group(cls=_Boards, invoke_without_command=True, subcommand_metavar="[BOARD | new NAME --from BOARD]")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+@click.pass_context
+def boards(ctx, as_json):
+    """Show the boards that are known, one of them, or begin a profile of your own in ./boards."""
+    from clawlite.host import boards as profiles
+    if ctx.invoked_subcommand is None:
+        ui.boards(profiles.rows(), as_json)
+
+
+@boards.command(hidden=True)
+@click.argument("board")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+def show(board, as_json):
+    """Show one board."""
+    from clawlite.host import boards as profiles
+    ui.board(profiles.row(board), as_json)
+
+
+@boards.command("new")
+@click.argument("name")
+@click.option("--from", "source", metavar="BOARD", required=True, help="the board that it is most like")
+def new_board(name, source):
+    """Write boards/NAME.toml after another board's profile."""
+    from clawlite.host import boards as profiles
+    ui.board_made(profiles.new(name, source), source)
+
+
 @cli.command()
 @click.argument("suites", nargs=-1, type=click.Choice(("build", "load", "ready", "decision", "call", "turn", "micropython", "provider")))
 @click.option("--rounds", default=31, type=click.IntRange(2, 1000), help="samples of each case, taken in turns; 31")

@@ -3,7 +3,7 @@ import json
 import sys
 
 from clawlite.core.errors import ClawError
-from clawlite.host import inspection
+from clawlite.host import board_text, inspection
 from clawlite.host.problems import ManifestErrors
 
 
@@ -37,7 +37,10 @@ def built(found: dict, as_json: bool) -> None:
     print(f"{found['file']}: {found['bytes']} bytes, needs: {', '.join(found['requires']) or 'nothing special'}")
     for part in found["sections"]:
         print(f"  {part['name']:14}{part['bytes']:7} bytes")
-    print(f"  loaded on MicroPython: about {found['heap_bytes']} bytes of heap (64-bit words; fewer on a board)")
+    print(f"  on MicroPython: about {found['heap_bytes']} bytes of heap, {found['held_bytes']} of them held, "
+          f"{found['flash_bytes']} of flash ({found['word_bits']}-bit words)")
+    if not found["board"]:
+        print(f"  {board_text.fits(found['fits'], found['fits_not'])}")
     _found(found)
 
 
@@ -50,6 +53,19 @@ def _found(found: dict) -> None:
     for warning in found["warnings"]:
         where = f"{warning['file']}:{warning['line']}" if warning["line"] else warning["file"]
         talk(f"{where}: warning: {warning['message']}")
+
+
+def boards(rows: list, as_json: bool) -> None:
+    document(rows) if as_json else print("\n".join(board_text.table(rows)))
+
+
+def board(row: dict, as_json: bool) -> None:
+    document(row) if as_json else print("\n".join(board_text.one(row)))
+
+
+def board_made(path: str, source: str) -> None:
+    talk(f"Made {path} after {source}.")
+    talk("Next: put in what is so on your board, and take what you have checked out of unchecked")
 
 
 def inspected(found: dict, as_json: bool) -> None:

@@ -1,0 +1,192 @@
+"""What a manifest wants and a board cannot give: a problem each, by file, line, field, and a way out.
+
+1. The profile decides, nothing is tried.  2. A way out that is another board is named only where one is known that can.
+3. What this version builds nowhere is said by ``unbuilt``; where both speak of one field, the board's sentence stands.
+"""
+
+from clawlite.host import board_heap, boards, chain, compiler
+from clawlite.host.board_profile import Profile, has
+from clawlite.host.document import LinePlace
+from clawlite.host.problems import ManifestErrors, Problem, Problems
+
+_SHOWN_BOARDS = 6
+
+
+class Need:
+    """What an image takes on MicroPython, in bytes: ``held[bits]`` and ``heap[bits]`` (board_heap.py), ``flash``."""
+
+    def __init__(self, manifest, data: bytes):
+        source = b""
+        if any(tool.function for tool in manifest.tools):
+            source = dict(manifest.sources)["tools.py"]
+        text = source.decode()
+        self.held = {bits: board_heap.held(data, text, bits) for bits in (32, 64)}
+        self.heap = {bits: board_heap.needed(data, text, bits) for bits in (32, 64)}
+        self.flash = board_heap.flash(data, text)
+
+
+def demand(manifest, board: Profile, build) -> tuple:
+    """Return (what ``build()`` returns: ``compiler.build`` of *manifest*, the ``Need`` of its image).
+
+    Raises ``ManifestErrors`` with all problems: what *board* cannot give, and those of the build.
+    """
+    try:
+        built = build()
+    except ManifestErrors as e:
+        found = wants(manifest, board, boards.load_all(manifest.folder))
+        said = {(problem.file, problem.line, problem.path) for problem in found}
+        raise ManifestErrors(found + [p for p in e.problems if (p.file, p.line, p.path) not in said]) from None
+    need = Need(manifest, built.data)
+    refuse(manifest, board, need)
+    return built, need
+
+
+def refuse(manifest, board: Profile, need: Need = None) -> None:
+    """Raise ``ManifestErrors`` with all that *board* cannot give; *need*: of its image, where there is one."""
+    known = boards.load_all(manifest.folder)
+    found = wants(manifest, board, known) + (sizes(manifest, board, need, known) if need else [])
+    if found:
+        raise ManifestErrors(found)
+
+
+def notes(manifest, board: Profile) -> list[dict]:
+    """Return what a maker should know of *board* (or None) and *manifest* that is no problem: [{file, line, message}]."""
+    if board is None or not board.pins.simulated or not manifest.settings.pins:
+        return []
+    file, line = manifest.settings.where("pins", 0)
+    return [{"file": file, "line": line, "message": f"this version drives no pin of {board.name}: they are simulated"}]
+
+
+def fitting(manifest, need: Need) -> tuple[list[str], list[str]]:
+    """Return (names of the boards on which an image of this need can run, names of all others)."""
+    fits, others = [], []
+    for board in boards.load_all(manifest.folder):
+        (others if wants(manifest, board) or sizes(manifest, board, need) else fits).append(board.name)
+    return fits, others
+
+
+def wants(manifest, board: Profile, known: list = ()) -> list[Problem]:
+    """Return a problem for each thing that *manifest* asks of *board* in vain; *known*: profiles that hints may name."""
+    problems = Problems()
+    _abilities(manifest, board, known, problems)
+    _network(manifest, board, known, problems)
+    _sandbox(manifest, board, known, problems)
+    _messages(manifest, board, problems)
+    for index, pin in enumerate(manifest.settings.pins):
+        _pin(manifest, board, index, pin, known, problems)
+    return problems.found
+
+
+def sizes(manifest, board: Profile, need: Need, known: list = ()) -> list[Problem]:
+    """Return a problem when the image takes more heap or flash than *board* has; *known* as above."""
+    problems = Problems()
+    place = LinePlace(manifest.file, 1)
+    if board.runtime == "micropython":
+        if need.heap[board.word_bits] > board.heap_bytes:
+            problems.add(place, (), f"the agent needs about {need.heap[board.word_bits]:,} bytes of heap, and {board.name} has {board.heap_bytes:,}",
+                         hint=_other(known, lambda b: not b.heap_bytes or need.heap[b.word_bits] <= b.heap_bytes, "fewer tools or rules"))
+        if board.flash_bytes is not None and need.flash > board.flash_bytes:
+            problems.add(place, (), f"the agent needs about {need.flash:,} bytes of flash, and {board.name} has {board.flash_bytes:,}",
+                         hint=_other(known, lambda b: b.flash_bytes is None or need.flash <= b.flash_bytes, "a smaller agent"))
+    return problems.found
+
+
+# -- what is wanted, and where that stands
+
+def _abilities(manifest, board: Profile, known: list, problems: Problems) -> None:
+    for ability in compiler.requires(manifest):
+        if ability not in board.abilities and ability not in ("http", "https"):
+            place, path = _where(manifest, ability)
+            problems.add(place, path, f"this needs {ability}, which {board.name} does not have",
+                         hint=_other(known, lambda b: ability in b.abilities, "leave it out"))
+
+
+def _where(manifest, ability: str) -> tuple:
+    """Return (place, path) of what needs an ability."""
+    for provider in manifest.providers:
+        if provider.spec.endpoint == f"builtin:{ability}":
+            return provider.place, ("endpoint",)
+    if ability == "pins" and manifest.settings.pins:
+        return manifest.settings.place, ("pins", 0)
+    for tool in manifest.tools:
+        if ability == "tools" or (tool.function is None) == (ability == "pins"):
+            return tool.place, ()
+    for policy in manifest.policies:
+        for index, rule in enumerate(policy.spec.rules):
+            if ability == "log" and rule.action == "audit-only":
+                return policy.place, ("rules", index, "action")
+    return LinePlace(manifest.file, 1), ()
+
+
+def _network(manifest, board: Profile, known: list, problems: Problems) -> None:
+    asked = [(provider.place, ("endpoint",), provider.spec.endpoint) for provider in chain.providers(manifest) if not chain.is_builtin(provider)]
+    asked += [(manifest.settings.place, ("oauth2", name, "endpoint"), server.endpoint) for name, server in manifest.settings.oauth2.items()]
+    for place, path, endpoint in asked:
+        scheme = endpoint.partition(":")[0].lower()
+        if scheme not in ("http", "https") or scheme in board.abilities and board.network.links:
+            continue                    # another scheme is refused whatever the board
+        if not board.network.links:
+            message, ways = f"{board.name} has no network", "a built-in provider"
+        elif not board.network.tls:
+            message, ways = f"{board.name} has no TLS", "an http endpoint"
+        else:
+            message = f"this version speaks {' and '.join(a for a in board.abilities if a in ('http', 'https')) or 'no http'} on {board.name}"
+            ways = "an http endpoint" if "http" in board.abilities else "a built-in provider"
+        problems.add(place, path, message, hint=_other(known, lambda b: scheme in b.abilities and bool(b.network.links), ways))
+
+
+def _sandbox(manifest, board: Profile, known: list, problems: Problems) -> None:
+    if manifest.sandbox is None:
+        return
+    spec, place = manifest.sandbox.spec, manifest.sandbox.place
+    if spec.level not in board.sandbox.levels:
+        problems.add(place, ("level",), f'{board.name} cannot isolate tools at level "{spec.level}"',
+                     hint=_other(known, lambda b: spec.level in b.sandbox.levels, "level none"))
+    limits = spec.resource_limits
+    for name in limits.__struct_fields__ if limits else ():
+        if getattr(limits, name) and name not in board.sandbox.limits:
+            problems.add(place, ("resource_limits", name), f"{board.name} cannot keep this limit", key=True,
+                         hint=_other(known, lambda b: name in b.sandbox.limits, "set timeout_ms on the tools that need one"
+                                     if name == "timeout_ms" else "remove it"))
+
+
+def _messages(manifest, board: Profile, problems: Problems) -> None:
+    """What is declared; a default is no promise."""
+    limits = manifest.sandbox.spec.resource_limits if manifest.sandbox else None
+    most = board.messages
+    asked = [(channel.place, ("processing", "max_message_length"), channel.spec.processing.max_message_length, most.max_message_bytes)
+             for channel in manifest.channels if channel.spec.processing]
+    if limits:
+        asked.append((manifest.sandbox.place, ("resource_limits", "max_output_bytes"), limits.max_output_bytes, most.max_result_bytes))
+    asked.append((manifest.settings.place, ("budget", "max_tool_result_bytes"), manifest.settings.budget.max_tool_result_bytes, most.max_result_bytes))
+    for place, path, value, bound in asked:
+        if value and value > bound:
+            problems.add(place, path, "", f"at most {bound} on {board.name}", str(value), hint=f"set it to {bound} or less")
+
+
+def _pin(manifest, board: Profile, index: int, pin, known: list, problems: Problems) -> None:
+    place, pins = manifest.settings.place, board.pins
+    able = {"adc": pins.adc, "pwm": pins.pwm, "input": pins.digital, "output": pins.digital}[pin.kind]
+    reserved = next((why for where, why in (pins.reserved or {}).items() if has([where], pin.pin)), None)
+    hint = f"pins for {pin.kind} on {board.name}: {', '.join(able)}" if able else _other(
+        known, lambda b: bool(b.pins.adc if pin.kind == "adc" else b.pins.pwm), f"no pin of kind {pin.kind}")
+    if reserved and not has(able, pin.pin):
+        problems.add(place, ("pins", index, "pin"), f"pin {pin.pin} of {board.name} is reserved: {reserved}", hint=hint)
+    elif not any(has(spans, pin.pin) for spans in (pins.digital, pins.adc, pins.pwm)):
+        problems.add(place, ("pins", index, "pin"), f"{board.name} has no pin {pin.pin}", hint=hint)
+    elif not has(able, pin.pin):
+        problems.add(place, ("pins", index, "kind"), f"pin {pin.pin} of {board.name} cannot be {_AS[pin.kind]}", hint=hint)
+    elif pin.kind == "output" and has(pins.input_only, pin.pin):
+        problems.add(place, ("pins", index, "kind"), f"pin {pin.pin} of {board.name} is an input only", hint=hint)
+
+
+_AS = {"adc": "read as ADC", "pwm": "driven as PWM", "input": "an input", "output": "an output"}
+
+
+def _other(known: list, can, otherwise: str) -> str:
+    """Return a hint: *otherwise*, or the boards of *known* that ``can``."""
+    able = [board.name for board in known if can(board)]
+    if not able:
+        return f"{otherwise}; no board that is known can" if known else ""
+    more = len(able) - _SHOWN_BOARDS
+    return f"{otherwise}, or another board: {', '.join(able[:_SHOWN_BOARDS])}{f' and {more} more' if more > 0 else ''}"

@@ -1,0 +1,141 @@
+"""How much heap and flash an image takes on MicroPython, for words of 32 or 64 bits.
+
+1. Code: what ``board_sizes.json`` says of each part, as measured (tests/words32.py).  2. Data: the objects that a board makes
+of the image, counted as MicroPython lays them out.  3. tools.py: its functions, counted from its bytecode here.
+Tests hold the sum to what MicroPython measures, within 15 %.
+"""
+import functools
+import json
+import pathlib
+
+from clawlite.core import cbor, image as layout
+
+BLOCK_BYTES = 4096              # of littlefs on boards' flash
+SIZES = pathlib.Path(__file__).with_name("board_sizes.json")
+_DICT_SLOTS = (0, 2, 4, 6, 8, 10, 12, 17, 23, 29, 37, 47, 59, 73, 97, 127, 167, 223, 293, 389, 521, 691, 919, 1223, 1627, 2161,
+               3229, 4831, 7243, 10861, 16273, 24407, 36607, 54907)      # py/map.c
+_API = {2: "openai", 3: "anthropic"}                        # core/provider.py
+# Fitted to 32-bit words: a function's objects, a name that is known nowhere else, a text that is kept once and not as a name.
+_FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
+# For a turn, beyond what is held: `clawlite bench micropython`, 64-bit words; with 32 bits it is less, and nobody measured it.
+_ROOM, _REMOTE_ROOM = 24576, 36864
+_TOOLS_BASE, _TOOLS_FACTOR = 16384, 6   # while tools.py is compiled, before most of our code is loaded; measured as above
+_LOG_BYTES = 32768                      # two files, logfile.py
+
+
+@functools.cache
+def sizes() -> dict:
+    """Return what was measured: {"32": {part: bytes of heap}, "64": the same, "flash": bytes of a board's files}."""
+    return json.loads(SIZES.read_text())
+
+
+class Heap:
+    """Sizes in bytes of objects on MicroPython with words of *bits* bits: its heap is handed out in blocks of four words."""
+
+    def __init__(self, bits: int):
+        self.bits = bits
+        self.word = bits // 8
+        self.block = 4 * self.word
+
+    def blocks(self, size: int) -> int:
+        return -(-size // self.block) * self.block
+
+    def value(self, value: object) -> int:
+        """Return what *value* (of CBOR, or a tuple) takes, all that it holds included."""
+        if value is None or isinstance(value, bool):
+            return 0
+        if isinstance(value, int):
+            return 0 if -1 << self.bits - 2 <= value < 1 << self.bits - 2 else 2 * self.block
+        if isinstance(value, float):
+            return self.block
+        if isinstance(value, (str, bytes)):
+            size = len(value.encode() if isinstance(value, str) else value)
+            return self.block + self.blocks(size + 1) if size else 0
+        if isinstance(value, dict):
+            return self.table(len(value)) + sum(self.value(key) + self.value(item) for key, item in value.items())
+        items = sum(self.value(item) for item in value)
+        return items + (self.blocks((2 + len(value)) * self.word) if isinstance(value, tuple) else self.list(len(value)))
+
+    def list(self, count: int) -> int:
+        slots = 4
+        while slots < count:
+            slots *= 2
+        return self.block + self.blocks(slots * self.word)
+
+    def table(self, count: int) -> int:
+        slots = next((slots for slots in _DICT_SLOTS if slots >= count), count)
+        return self.block + self.blocks(2 * slots * self.word)
+
+
+def parts(image) -> list[str]:
+    """Return which parts of a board's code an image (``layout.Image``) loads, sorted, as ``board_sizes.json`` names them."""
+    found = {"agent"} | {name for name in ("log", "pins") if name in image.requires}
+    if "http" in image.requires or image.agent.counts:
+        found.add("limits")
+    for number in image.agent.providers:
+        found |= {("reflex", "replay")[number]} if number < 2 else {"remote", _API[image.provider(number - 2)[1]]}
+    return sorted(found)
+
+
+def held(data: bytes, tools_py: str, bits: int) -> int:
+    """Return the bytes of heap that a board holds after a turn in which every provider was asked.
+
+    data      the image
+    tools_py  source of the tools.py that it needs, or ""
+    """
+    image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
+    heap = Heap(bits)
+    code = sum(sizes()[str(bits)][part] for part in parts(image))
+    return code + content(heap, image) + (functions(heap, tools_py) if tools_py else 0)
+
+
+def needed(data: bytes, tools_py: str, bits: int) -> int:
+    """Return the bytes of heap with which its turns work: what is held, and room for what a turn makes and leaves."""
+    image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
+    room = _REMOTE_ROOM if "remote" in parts(image) else _ROOM
+    return max(held(data, tools_py, bits) + room, _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR)
+
+
+def flash(data: bytes, tools_py: str) -> int:
+    """Return the bytes of flash for a board's files, an image and its tools.py, and what it writes as it runs."""
+    image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
+    written = _LOG_BYTES if "log" in image.requires else 0
+    written += BLOCK_BYTES if "limits" in parts(image) else 0
+    return sizes()["flash"] + on_flash([len(data), len(tools_py.encode())]) + written
+
+
+def on_flash(files: list[int]) -> int:
+    """Return the bytes of flash that files of these sizes take: whole blocks."""
+    return sum(-(-size // BLOCK_BYTES) * BLOCK_BYTES for size in files)
+
+
+def content(heap: Heap, image) -> int:
+    """Return the bytes of what an agent keeps of its image."""
+    total = heap.value([image.compiler, image.requires, image.sources, image.companions])
+    total += sum(heap.value(value) for value in vars(image.agent).values())
+    total += heap.value(image.names) + heap.table(len(image.tools)) + sum(heap.value(tuple(where)) for where in image.tools.values())
+    total += heap.table(len(image.sections())) + len(image.sections()) * heap.value((0, 0))
+    if "pins" in image.requires:
+        pins = image.section(layout.PINS) or []
+        total += sum(heap.value(pin[0]) + heap.list(5) + heap.value(pin[4]) for pin in pins) + heap.table(len(pins)) + heap.list(len(pins))
+    for number in set(image.agent.providers):
+        total += heap.value(image.section((layout.REFLEX, layout.REPLAY)[number]) if number < 2 else image.provider(number - 2))
+    return total
+
+
+def functions(heap: Heap, source: str) -> int:
+    """Return the bytes of what tools.py defines: of each function, of their bytecode, and of names and texts."""
+    count = units = 0
+    names, texts = set(), set()
+    todo = [compile(source, "tools.py", "exec", dont_inherit=True, optimize=2)]
+    while todo:
+        code = todo.pop()
+        count += 1
+        units += sum(1 for at in range(0, len(code.co_code), 2) if code.co_code[at])        # 0 is CACHE
+        names.update(code.co_names, code.co_varnames)
+        for constant in code.co_consts:
+            if hasattr(constant, "co_code"):
+                todo.append(constant)
+            elif isinstance(constant, (str, bytes)):
+                (names if len(constant) <= _SHORT else texts).add(constant)
+    return _FUNCTION_WORDS * heap.word * count + units * 17 // 10 + _NAME_WORDS * heap.word * len(names) + sum(map(heap.value, texts))
