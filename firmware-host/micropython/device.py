@@ -175,7 +175,7 @@ class Device:
                 data.extend(b"\n")
             elif byte != b"\n" or not self._return:
                 data.extend(byte)
-            self._return = byte == b"\r"
+            self._return = byte == b"\r" and self.console is not None
             if byte in b"\r\n" or len(data) == _PIECE or not self.typed.poll(0):
                 return bytes(data)
             byte = self.input.read(1)
