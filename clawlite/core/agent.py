@@ -8,7 +8,7 @@ effect; what needs the world goes to the shell's queue (core/effect.py), what ne
     next_effect() ... done(task, outcome)   until the queue is empty
     tick(now) when deadline() has come      approvals run out, a drain ends, heartbeats
 """
-from clawlite.core.effect import APPROVE, ASK, CANCEL, CLOSE, LOG, OPEN, RECEIVE, RESOLVE, RESUME, RUN, SECRET, SLEEP, STORE
+from clawlite.core.effect import APPROVE, ASK, CANCEL, CLOSE, JOIN, KEEP, LOG, OPEN, RECEIVE, RESOLVE, RESUME, RUN, SECRET, SLEEP, STORE
 from clawlite.core.errors import ClawError, InvalidRequest, ProviderError, ToolTimeout, unexpected
 from clawlite.core.lifecycle import READY, Lifecycle
 from clawlite.core.task import Task
@@ -32,6 +32,8 @@ class Agent:
         self.prepare = None     # function(): a shell that reaches remote providers sets these three, before the first turn:
         self.codecs = None      # (loads, dumps)
         self.meter = None       # meter.Meter
+        self.recall = None      # recall.Recall, from the operator's first tool call on
+        self.kept = None        # function(), function(key) for it: what is on record, by a shell that keeps records
         self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again
         self.adopt = None       # function(manifest) -> bool: an agent that claw.initialize brought makes way for another one
         self._max_tasks = max_tasks
@@ -63,7 +65,7 @@ class Agent:
 
     # -- tasks
 
-    def begin(self, generator, ended, now_ms: int, budget_ms=None) -> int:
+    def begin(self, generator, ended, now_ms: int, budget_ms=None, once=None) -> int:
         """Start a task; return its number.
 
         budget_ms  after so long it is ended; the time that it waits for a person does not count
@@ -73,7 +75,7 @@ class Agent:
             generator.close()
             raise InvalidRequest("%d calls are under way already" % self._max_tasks, "wait for one to end")
         self._last += 1
-        task = Task(self._last, generator, ended)
+        task = Task(self._last, generator, ended, once)
         if budget_ms is not None:
             task.due_ms = now_ms + budget_ms
         self.tasks[task.number] = task
@@ -112,7 +114,9 @@ class Agent:
                 value = error = None
                 kind = effect[0]
                 if kind == APPROVE:
-                    self._wait(task, effect[1], now_ms)
+                    from clawlite.core.approval import wait
+                    wait(self, task, effect[1], now_ms)
+                    self._ask(now_ms)
                     return
                 if kind == RUN:
                     timeout = effect[1].timeout_ms
@@ -125,16 +129,19 @@ class Agent:
                     task.wake = (True, None) if kind == SLEEP else \
                         (False, ProviderError("it said nothing for %d s" % (effect[1] // 1000)))
                     return
+                if kind == JOIN:
+                    effect[1].append(task.number)
+                    return
                 if kind == ASK:
                     self._ask_provider(task, effect[1], effect[2], now_ms)
                     return
-                if kind in (RESOLVE, RESUME, SECRET, STORE, OPEN, CLOSE):
+                if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, OPEN, CLOSE):
                     effect = (kind, task.number) + effect[1:]
                 elif kind == LOG and self.calls is not None and effect[1]["event"] == "tool.call":
                     self.calls = self.calls[-7:] + [(effect[1], task.answer)]
                     task.answer = None
                 self.effects.append(effect)
-                if kind in (RESOLVE, RESUME, SECRET, STORE):
+                if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP):
                     return
         except StopIteration as e:
             self._end(task, e.value, None, now_ms)
@@ -162,23 +169,14 @@ class Agent:
 
     # -- approvals
 
-    def _wait(self, task, approval, now_ms: int):
-        approval.since_ms = now_ms
-        approval.due_ms = now_ms + approval.timeout_s * 1000
-        task.approval = approval
-        self.waiting.append(task)
-        self._ask(now_ms)
-
     def _ask(self, now_ms: int):
         if self.on_wait:
             self.on_wait(self.waiting[0] if self.waiting else None, now_ms)
 
     def _forget(self, task, now_ms: int):
         if task.approval is not None:
-            self.waiting.remove(task)
-            if task.due_ms is not None:
-                task.due_ms += now_ms - task.approval.since_ms
-            task.approval = None
+            from clawlite.core.approval import forget
+            forget(self, task, now_ms)
 
     def answer(self, task, approved: bool, reason: str, now_ms: int):
         """Answer the approval of *task*: it runs, or ends with ``ApprovalDenied`` (-32013)."""
@@ -189,12 +187,8 @@ class Agent:
         approval = task.approval
         self._forget(task, now_ms)
         task.answer = how
-        self.effects.append((LOG, ending.event(approval, how)))
-        error = None
-        if how == "denied":
-            error = ending.denied(approval, reason)
-        elif how == "expired" and not approval.allow:
-            error = ending.expired(approval)
+        event, error = ending.ended(approval, how, reason)
+        self.effects.append((LOG, event))
         self._advance(task, how, error, now_ms)
         self._ask(now_ms)
 

@@ -1,5 +1,58 @@
-"""How an approval ends: what the log gets, and the error of a call that does not run.  Loaded when one has ended."""
+"""Approvals: how one begins to wait, and how it ends; loaded when there is one.
+
+Each is bound to its task, and so to one call of one caller, and is used up by its first answer.  It is on record while it waits
+(KEEP), so that a restart forgets none silently.
+"""
+from clawlite.core.effect import KEEP, LOG, TELL
 from clawlite.core.errors import ApprovalDenied, ApprovalTimeout
+from clawlite.core.record import GONE, WAIT
+
+
+def wait(agent, task, approval, now_ms: int):
+    """Let *task* wait for a person.  A call without a request_id gets its task's number as key: the shell makes that unique."""
+    approval.since_ms = now_ms
+    approval.due_ms = now_ms + approval.timeout_s * 1000
+    task.approval = approval
+    agent.waiting.append(task)
+    if task.once:
+        task.once.waits = True
+    agent.effects.append((KEEP, 0, WAIT, _key(task), [approval.tool.name, approval.arguments, _rule_id(approval)]))
+
+
+def forget(agent, task, now_ms: int):
+    """It waits no more.  Of a call with a request_id the next record says so: that it began, or has ended."""
+    approval = task.approval
+    agent.waiting.remove(task)
+    if task.due_ms is not None:
+        task.due_ms += now_ms - approval.since_ms
+    task.approval = None
+    if not task.once:
+        agent.effects.append((KEEP, 0, GONE, _key(task), None))
+
+
+def restarted(agent, records, says: bool):
+    """Tell, once, of the approvals that waited when the last process ended.
+
+    records  [(key, [tool, arguments, id of the rule]), ...]
+    says     whether a person reads a console; the log has it in any case
+    """
+    for key, (tool, arguments, rule_id) in records:
+        agent.effects.append((LOG, {"event": "tool.approval", "tool": tool, "arguments": arguments, "rule_id": rule_id, "answer": "restart"}))
+        if says:
+            from clawlite.core.render import call_text
+            called = tool + "(...)" if arguments is None else call_text(tool, arguments)
+            agent.effects.append((TELL, "%s waited for approval when this agent ended: it was not run." % called))
+        agent.effects.append((KEEP, 0, GONE, key, None))
+
+
+def ended(approval, how: str, reason: str) -> tuple:
+    """Return (the log event, the error of a call that does not run or None)."""
+    error = None
+    if how == "denied":
+        error = denied(approval, reason)
+    elif how == "expired" and not approval.allow:
+        error = expired(approval)
+    return event(approval, how), error
 
 
 def event(approval, how: str) -> dict:
@@ -37,6 +90,10 @@ def question(approval, now_ms: int) -> str:
         why = "this agent is supervised and the tool has side effects"
     return "Approve %s?\n  %s\n  (%d s, then %s)" % (call_text(approval.tool.name, approval.arguments), why, left_s(approval, now_ms),
                                                   "allowed" if approval.allow else "denied")
+
+
+def _key(task) -> str:
+    return task.once.id if task.once else str(task.number)
 
 
 def _about(approval) -> dict:

@@ -1,6 +1,9 @@
 """The operator's tool calls (CKP 0.2.0, 9.3.2): claw.tool.call, and claw.tool.approve and deny of those that wait for a person."""
 from clawlite.core import rpc
-from clawlite.core.errors import InvalidParams, InvalidRequest
+from clawlite.core.effect import KEEP
+from clawlite.core.errors import InvalidParams
+from clawlite.core.once import Once
+from clawlite.core.recall import Recall, nothing
 from clawlite.core.rpc import field
 from clawlite.core.tools import call
 
@@ -13,7 +16,6 @@ class Calls:
 
     def __init__(self, agent):
         self.agent = agent
-        self._under_way = {}            # request_id -> task number
 
     def begin(self, id, params: dict, reply, now_ms: int):
         """Begin ``claw.tool.call``; *reply* gets its answer, now or later."""
@@ -23,32 +25,48 @@ class Calls:
         request_id = field(context, "request_id", str, "context.")
         if not is_uuid(request_id):
             raise InvalidParams("context.request_id: expected a UUID, got %s" % request_id[:40])
-        field(context, "identity", str, "context.")
+        identity = field(context, "identity", str, "context.")
         policy = field(context, "policy", str, "context.", False)
         sandbox = field(context, "sandbox", str, "context.", False)
         if sandbox is not None and sandbox != self.agent.image.agent.sandbox:
             raise InvalidParams("context.sandbox: unknown sandbox %s" % sandbox[:60], "this agent has: %s" % self.agent.image.agent.sandbox)
-        if request_id in self._under_way:
-            raise InvalidRequest("context.request_id: a call with this id is under way", "send a new id with a new call")
-        ran = []                        # not empty once the call has ended, which may be before begin returns
+        once = Once(self._recall(now_ms), request_id.lower(), [name, arguments, identity, policy, sandbox])
 
-        def ended(value, error, _):
-            self._under_way.pop(request_id, None)
-            ran.append(True)
+        def ended(value, error, at_ms):
+            once.recall.now_ms = at_ms
+            record = once.end(value, error)
+            if record is not None:
+                self.agent.effects.append((KEEP, 0) + record)
+            if once.told:
+                once.told()
             reply(rpc.error(id, error) if error else rpc.result(id, value.to_json()))
-        number = self.agent.begin(call(self.agent.image, name, arguments, "operator", policy, request_id), ended, now_ms)
-        if not ran:
-            self._under_way[request_id] = number
+            for number in once.joined or ():
+                self.agent.done(number, (True, None), at_ms)
+        once.number = self.agent.begin(call(self.agent.image, name, arguments, "operator", policy, once), ended, now_ms, None, once)
+
+    def _recall(self, now_ms: int) -> Recall:
+        agent = self.agent
+        if agent.recall is None:
+            agent.recall = Recall(agent.kept or nothing, now_ms)
+        agent.recall.now_ms = now_ms
+        return agent.recall
 
     def answer(self, id, params: dict, approved: bool, reply, now_ms: int):
         """Answer a pending call.  An id that is unknown, expired or used releases nothing, and the reply says so."""
-        number = self._under_way.get(field(params, "request_id", str, ""))
+        once = self._recall(now_ms).find(field(params, "request_id", str, "").lower())
         reason = field(params, "reason", str, "", False)
-        task = self.agent.tasks.get(number)
-        waits = task is not None and task.approval is not None
-        reply(rpc.result(id, {"acknowledged": waits}))
-        if waits:                       # after the reply: the acknowledgement comes before the call's own result
-            self.agent.answer(task, approved, reason or "", now_ms)
+        task = self.agent.tasks.get(once.number) if once else None
+        if task is None or task.approval is None:
+            reply(rpc.result(id, {"acknowledged": False}))
+            return
+
+        def tell():                     # after it is on record, before the call's own answer
+            once.told = None
+            reply(rpc.result(id, {"acknowledged": True}))
+        once.told = tell
+        self.agent.answer(task, approved, reason or "", now_ms)
+        if once.told:
+            tell()
 
 
 def is_uuid(text: str) -> bool:

@@ -13,6 +13,8 @@
     (RESOLVE, task, path)                  resolve links of a virtual path                -> done
     (SECRET, task, name)                   what a ``secret_ref`` names                    -> done
     (STORE, task, entries)                 add *entries* to the meters, which last over a restart (core/ledger.py)  -> done
+    (KEEP, task, kind, key, payload)       put on record, for this process and the next (core/record.py); of BEGIN, the value is
+                                           what other processes have put on record since, with *key* among it: nothing is then  -> done
     (OPEN, task, scheme, host, port, parts, timeout_ms)    connect, and send *parts*: bytes, or [offset, length] in the image's WIRE
     (CLOSE, task)                          end the connection of a task
 
@@ -22,13 +24,14 @@
     due_ms     monotonic time at which the handler's work is ended, or None
     what a connection receives goes to ``Agent.received(task, outcome, now_ms)``: bytes, b"" at its end
 
-The generators of a turn and of a tool call yield those with a task without it; the agent adds it.  They also yield four
+The generators of a turn and of a tool call yield those with a task without it; the agent adds it.  They also yield five
 that never leave the core:
 
     (ASK, prompt, most)                    a provider's answer to *prompt*, of at most so many tokens  -> done
     (APPROVE, approval)                    wait for a person
+    (JOIN, numbers)                        wait until the task is told: its number is added to *numbers*
     (RECEIVE, timeout_ms)                  wait for bytes of the task's connection
     (SLEEP, ms)                            wait
 """
-(SAY, TELL, WRITE, PROMPT, SEND, LOG, STORE, EXIT, RUN, RESUME, CANCEL, RESOLVE, SECRET, OPEN, CLOSE, ASK, APPROVE, RECEIVE,
- SLEEP) = range(1, 20)
+(SAY, TELL, WRITE, PROMPT, SEND, LOG, STORE, EXIT, RUN, RESUME, CANCEL, RESOLVE, SECRET, KEEP, OPEN, CLOSE, ASK, APPROVE, JOIN,
+ RECEIVE, SLEEP) = range(1, 22)

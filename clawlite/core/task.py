@@ -5,6 +5,7 @@ class Task:
     """One generator under way.
 
     ended     function(value, error, now_ms), called once at its end
+    once      ``once.Once`` of an operator's request, or None
     approval  what it waits for, or None
     answer    how the last approval was answered, until its call has ended, or None
     tool      name of the tool whose handler runs, or None
@@ -14,10 +15,11 @@ class Task:
     receives  bool, it waits for bytes of its connection
     """
 
-    def __init__(self, number: int, generator, ended):
+    def __init__(self, number: int, generator, ended, once=None):
         self.number = number
         self.generator = generator
         self.ended = ended
+        self.once = once
         self.approval = None
         self.answer = None
         self.tool = None

@@ -1,6 +1,6 @@
 """The one pipeline: the only way to run a tool.
 
-    known? -> arguments fit? -> autonomy -> policy -> links resolved? -> approval? -> handler -> output bound -> log
+    known? -> arguments fit? -> again? -> autonomy -> policy -> links resolved? -> approval? -> handler -> output bound -> log
 
 1. ``call`` is a generator of effects; whoever drives it carries them out.  2. A gate that cannot decide denies.
 3. A handler that fails gives a result with ``is_error``; a gate that says no raises.  4. Whatever the end, it is logged.
@@ -57,22 +57,22 @@ class Approval:
         self.since_ms = self.due_ms = 0
 
 
-def call(image, name: str, arguments, caller: str, override=None, request_id=None):
+def call(image, name: str, arguments, caller: str, override=None, once=None):
     """Run one tool call; a generator of effects that returns a ``Result``.
 
     name       str, as the caller wrote it
     arguments  what the caller sent: anything
     caller     "console", "operator" or "provider", for the log
     override   name of a policy that may tighten, or None
-    request_id what the operator calls it, for the log, or None
+    once       ``once.Once`` of a request with an id, or None
     Raises ``InvalidParams``, ``PolicyDenied``, ``SandboxDenied``, ``ApprovalTimeout``, ``ApprovalDenied``,
     ``ToolTimeout``.  Source  CKP 0.2.0, 5.1, 5.4, 5.8, 9.3.2.
     """
     event = {"event": "tool.call", "tool": name, "caller": caller, "arguments": arguments, "image": image.id}
-    if request_id is not None:
-        event["request_id"] = request_id
+    if once is not None:
+        event["request_id"] = once.id
     try:
-        result = yield from _gated(image, known(image, name), arguments, override, event)
+        result = yield from _gated(image, known(image, name), arguments, override, event, once)
     except ClawError as e:
         event["status"] = "refused" if not isinstance(e, ToolTimeout) else "timeout"
         event["code"] = e.code
@@ -92,7 +92,7 @@ def known(image, name):
     return tool
 
 
-def _gated(image, tool, arguments, override, event):
+def _gated(image, tool, arguments, override, event, once):
     event["tool"] = tool.name
     if not isinstance(arguments, dict):
         from clawlite.core.render import canonical
@@ -100,6 +100,11 @@ def _gated(image, tool, arguments, override, event):
     wrong = check(tool.schema, arguments, image.automaton)
     if wrong:
         raise InvalidParams("%s: %s" % (tool.name, wrong), "", {"tool": tool.name})
+    if once is not None:
+        first = once.admit(tool)
+        if first is not None:
+            event["again"] = True
+            return (yield from first.again())
     autonomy = image.agent.autonomy
     if autonomy == OBSERVER:
         raise PolicyDenied("%s: this agent only observes; it runs no tools" % tool.name, "",
@@ -120,6 +125,10 @@ def _gated(image, tool, arguments, override, event):
         event["approval"] = yield (APPROVE, Approval(tool, arguments, None))
     if image.agent.isolation:
         raise _no_sandbox(image, tool)
+    if once is not None and once.is_kept(tool):
+        first = yield from once.begin()
+        if first is not None:
+            return first.outcome()
     if tool.retry is None:
         outcome = yield from _run(tool, arguments)
     else:

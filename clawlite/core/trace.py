@@ -84,8 +84,10 @@ def _approval(image, event: dict, answer, lines: list):
 
 
 def _before(image, event: dict) -> str:
-    """Return why a call was refused before any rule decided."""
+    """Return why no rule decided on a call."""
     tool = image.tool(event["tool"]) if isinstance(event["tool"], str) else None
+    if "again" in event:
+        return "* an earlier call had this request_id: this one got what that gave, and nothing ran"
     if tool is None:
         return "* this agent has no such tool; no rule was looked at"
     if event["code"] == -32602:

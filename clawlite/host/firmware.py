@@ -16,7 +16,7 @@ from clawlite.host.sentences import take_out
 UNITS = {
     "base": ["errors", "text", "cbor", "image", "memory", "sentence"],
     "core": ["effect", "policy", "schema", "lifecycle", "tools", "task", "agent", "handlers", "frame", "jsontext", "device"],
-    "operator": ["rpc", "calls", "session"],
+    "operator": ["rpc", "once", "recall", "calls", "session"],
     "talk": ["printable", "render", "turn", "chain", "history", "console"],
     "limits": ["ledger", "meters"],
     "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],

@@ -21,6 +21,7 @@ from clawlite.core.text import decode_utf8
 from clawlite.linux import signals
 from clawlite.linux.files import Log, state_folder
 from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.kept import Kept
 from clawlite.linux.screen import Screen
 from clawlite.linux.starting import Starting
 from clawlite.linux.wire import MAX_LINE, now_ms, open_line
@@ -61,6 +62,7 @@ class Shell:
             self.console = Console(self.agent, not self.terminal)
             self._printable = printable
         self.log = Log(image.agent.name, dumps)
+        self.kept = Kept(self.agent, now_ms)
         self._carry = self._table()
         self._guard = signals.interruptible(self.leave)
         self.wire, self.framer = line or open_line(operator, wake)
@@ -101,10 +103,12 @@ class Shell:
         self.screen.close()
         self.wire.flush(LEAVE_MS)
         self.log.close()
+        self.kept.close()
 
     def start(self):
         """Go to READY.  What was loaded for it stays: the collector need not look at it again."""
         self.agent.start(now_ms())
+        self.kept.start(self.console is not None)
         if self.console:
             self.console.greet()
         self.settle()
@@ -226,7 +230,7 @@ class Shell:
         return {E.SEND: self._send, E.LOG: self._log, E.SAY: self._say, E.TELL: lambda effect: self.tell(effect[1]),
                 E.WRITE: lambda effect: self.show_piece(effect[1]), E.PROMPT: lambda effect: self.prompt(effect[1]), E.RUN: self._run,
                 E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()), E.CANCEL: self._cancel,
-                E.RESOLVE: self._resolve, E.STORE: self._store, E.EXIT: self._exit}
+                E.RESOLVE: self._resolve, E.STORE: self._store, E.KEEP: self.kept.carry_out, E.EXIT: self._exit}
 
     def _reached(self, effect: tuple):
         self.remote.carry_out(effect)

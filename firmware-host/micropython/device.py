@@ -44,6 +44,8 @@ class Device:
             pins = SimulatedPins(image.section(PINS) or [], self.now_ms)
         self.handlers = Handlers(builtin, maker, pins)
         self.agent = Agent(image, 0, _MAX_TASKS)
+        self.agent.kept = self.kept
+        self.folder = folder
         self.session = None             # until a record comes
         if "log" in image.requires:
             from logfile import Log
@@ -104,6 +106,10 @@ class Device:
             gc.collect()
             gc.threshold(gc.mem_free() // 3)    # sooner than when all is full: what lives then lies closer together
             self.agent.start(self.now_ms())
+            if "calls.journal" in os.listdir(self.folder):
+                from journal import recover
+                recover(self.agent, self.folder, epoch_s(), self.console is not None)
+                drop()
             if self.console:
                 self.console.greet()
             self.settle()
@@ -284,10 +290,18 @@ class Device:
             self.agent.done(effect[1], (True, effect[2]), self.now_ms())
         elif kind == E.STORE:
             self.agent.done(effect[1], (True, self.agent.meter.add(effect[2])), self.now_ms())
+        elif kind == E.KEEP:
+            from journal import keep
+            self.agent.done(effect[1], keep(self.folder, effect[2], effect[3], effect[4], epoch_s()), self.now_ms())
         elif kind == E.EXIT:
             self.code = effect[1]
         else:
             self.net.carry_out(effect)
+
+    def kept(self, key=None):
+        """Return the bounds and what is on record, or what is on record of *key* (``recall.Recall``)."""
+        from journal import kept
+        return kept(self.folder, epoch_s(), key)
 
     def ask_anew(self):
         """Before a question is put to a person: what was typed before it waits its turn, and answers nothing."""

@@ -19,7 +19,7 @@ from clawlite.core.session import Session
 FOLDER = (__file__.rpartition("/")[0] or ".") + "/../golden/"
 
 NAMES = {E.SAY: "say", E.TELL: "tell", E.PROMPT: "prompt", E.SEND: "send", E.LOG: "log", E.RUN: "run", E.CANCEL: "cancel",
-         E.RESOLVE: "resolve", E.EXIT: "exit", E.WRITE: "write", E.STORE: "store", E.SECRET: "secret",
+         E.RESOLVE: "resolve", E.EXIT: "exit", E.WRITE: "write", E.STORE: "store", E.KEEP: "keep", E.SECRET: "secret",
          E.OPEN: "open", E.CLOSE: "close"}
 
 
@@ -70,9 +70,14 @@ class Player:
         self.framer = Framer(8192, True)
         self.console = Console(self.agent) if mode == "console" else None
         self._links = links or {}
+        self._records = {}
+        self.agent.kept = self.kept
 
     def clock(self) -> int:
         return self.at
+
+    def kept(self, key=None):
+        return self._records.get(key) if key is not None else (64, 2, 4096, ())
 
     def step(self, at: int, what: str, argument) -> list:
         """Do one step at *at* ms; return the effects as lists that JSON can hold."""
@@ -126,6 +131,9 @@ class Player:
                 self.agent.done(effect[1], outcome, self.at)
         elif kind == E.CANCEL:
             self.handlers.cancel(effect[1])
+        elif kind == E.KEEP:
+            self._records[effect[3]] = effect[2], effect[4]
+            self.agent.done(effect[1], (True, []), self.at)
         elif kind == E.RESOLVE:
             self.agent.done(effect[1], (True, self._links.get(effect[2], effect[2])), self.at)
 
@@ -136,6 +144,8 @@ def shown(effect: tuple) -> list:
         return ["run", effect[2].name, effect[3]]
     if kind == E.CANCEL:
         return ["cancel"]
+    if kind == E.KEEP:
+        return ["keep"] + list(effect[2:])
     if kind == E.SEND and isinstance(effect[1], dict) and effect[1].get("error", {}).get("code") == -32700:
         effect[1]["error"]["message"] = "(a decoder's own words)"
     return [NAMES[kind], effect[-1]]

@@ -152,11 +152,11 @@ def test_every_hostile_line_gets_one_error_and_the_board_serves_on(device):
 
 def test_json_rpc_on_stdin_and_stdout(device, marks):
     with device("bench", "--stdio") as agent:
-        for _ in range(2):
+        for number in (5, 15):
             agent.initialize()
             agent.send(b"[" + STATUS + b',{"jsonrpc":"2.0","method":"claw.status"},5]\n')
             assert len(agent.message()) == 2
-            agent.line(json.dumps(tool_call("pump", {"ms": 200}, 5)))
+            agent.line(json.dumps(tool_call("pump", {"ms": 200}, number)))
             agent.line('{"jsonrpc":"2.0","id":6,"method":"claw.shutdown","params":{}}')
             assert agent.message()["result"]["content"][0]["text"] == "Pumped."
             assert agent.message()["result"] == {"drained": True}

@@ -37,11 +37,12 @@ def sources(board, arguments, stdin):
 def test_the_linked_core_says_what_the_sources_say(board, name, operator, tmp_path):
     script = json.loads((ROOT / "tests" / "golden" / f"{name}.steps.json").read_text())
     lines = "".join(argument + "\n" for _, what, argument in script["steps"] if what in ("line", "record") and "slow" not in argument)
-    shutil.copytree(ROOT / "tests" / "golden" / script["agent"], tmp_path / "agent")       # a board logs beside its image
-    arguments = [str(tmp_path / "agent" / "claw.cbor")] + ["--stdio"] * operator
+    images = []
+    for folder in ("linked", "plain"):      # a board logs, and keeps its journal, beside its image
+        images.append([str(shutil.copytree(ROOT / "tests" / "golden" / script["agent"], tmp_path / folder) / "claw.cbor")] + ["--stdio"] * operator)
     with concurrent.futures.ThreadPoolExecutor() as both:       # each waters for some seconds
-        linked, plain = [run.result() for run in (both.submit(board, arguments, lines.encode()),
-                                                  both.submit(sources, board, arguments, lines.encode()))]
+        linked, plain = [run.result() for run in (both.submit(board, images[0], lines.encode()),
+                                                  both.submit(sources, board, images[1], lines.encode()))]
     assert linked.returncode == plain.returncode == 0, (linked.stderr, plain.stderr)
 
     def said(out):

@@ -48,7 +48,7 @@ def test_the_newcomers_script(tmp_path):
         agent.end()
         assert agent.wait() == 0 and agent.errors() == ""
     assert sorted(_tree(project)) == sorted(FILES + ["claw.cbor"]), "run wrote something of its own"
-    assert sorted(_tree(tmp_path / "home")) == ["state/g/log.jsonl"]
+    assert sorted(_tree(tmp_path / "home")) == ["state/g/calls.journal", "state/g/calls.lock", "state/g/log.jsonl"]
 
 
 def test_run_on_a_pipe(project):
@@ -258,7 +258,7 @@ def test_nothing_is_written_outside_the_project_and_the_state(tmp_path):
     for words in (("new", "g", "--offline"), ("check", "g"), ("build", "g"), ("inspect", "g/claw.cbor"), ("ask", "is the soil dry?", "g")):
         with Agent(linux(*words), home, cwd=tmp_path / "p", env={"CLAWLITE_STATE": state}) as agent:
             assert agent.wait() in (0, 5), agent.errors()
-    assert _tree(home) == {} and sorted(_tree(state)) == ["g/log.jsonl"]
+    assert _tree(home) == {} and sorted(_tree(state)) == ["g/calls.journal", "g/calls.lock", "g/log.jsonl"]
     assert sorted(_tree(tmp_path / "p")) == sorted(["g/" + name for name in FILES + ["claw.cbor"]])
 
 

@@ -181,14 +181,16 @@ def test_a_slow_generator_never_delays_a_status(bench, marks):
         assert slowest < 0.5
 
 
-def test_one_request_id_twice_is_refused_while_the_first_is_under_way(bench, marks):
+def test_one_request_id_twice_waits_for_the_first_and_gets_the_same(bench, marks):
     with bench("serve", "--stdio") as agent:
         agent.initialize()
-        agent.line(json.dumps(tool_call("careful", number=3)))
-        agent.line(json.dumps(tool_call("careful", number=3)))
-        assert agent.message()["error"]["code"] == REQUEST
+        for id in (3, 4):
+            agent.line(json.dumps(dict(tool_call("careful", number=3), id=id)))
         assert agent.call("claw.tool.approve", {"request_id": UUID % 3})["result"] == {"acknowledged": True}
-        assert agent.message()["result"]["content"][0]["text"] == "careful ran"
+        for id in (3, 4):
+            answer = agent.message()
+            assert answer["id"] == id and answer["result"]["content"][0]["text"] == "careful ran"
+        assert (marks / "careful").read_text() == "x"
         assert agent.call("claw.tool.approve", {"request_id": UUID % 3})["result"] == {"acknowledged": False}
 
 
@@ -203,9 +205,9 @@ def test_too_many_calls_are_refused_by_number(bench):
 
 def test_shutdown_drains_and_a_new_session_opens_on_the_same_process(bench, marks):
     with bench("serve", "--stdio") as agent:
-        for _ in range(2):
+        for number in (5, 15):
             agent.initialize()
-            agent.line(json.dumps(tool_call("pump", {"ms": 200}, 5)))
+            agent.line(json.dumps(dict(tool_call("pump", {"ms": 200}, number), id=5)))
             agent.line('{"jsonrpc":"2.0","id":6,"method":"claw.shutdown","params":{"timeout_ms":5000}}')
             assert agent.call("claw.status", id=8)["result"]["state"] == "STOPPING"
             assert agent.message()["result"]["content"][0]["text"] == "Pumped."

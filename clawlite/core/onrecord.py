@@ -1,0 +1,121 @@
+"""Requests that go on record, and what two of them with one id have in common: for calls that may not run twice, that a person answers,
+or that come again.  A module of its own, which a board loads for them and drops again."""
+import hashlib
+
+from clawlite.core.effect import KEEP
+from clawlite.core.errors import ClawError, InternalError, InvalidParams, InvalidRequest, ToolTimeout
+from clawlite.core.record import BEGIN, BEGUN, END, ENDED, GONE, KEPT_S, LOST, OPEN
+
+
+def begin(once):
+    """A generator of effects: put on record that the handler of *once* begins.
+
+    Returns None, or the request with its id that another process of this agent has begun meanwhile.
+    Raises ``InternalError`` when there is no record: nothing runs then.
+    """
+    recall = once.recall
+    recall.check_room()
+    once.state = BEGUN
+    recall.begun += 1
+    done, others = yield (KEEP, BEGIN, once.id, [fingerprint(once)])
+    theirs = None
+    if done:
+        for key, age_s, size in others:
+            if key == once.id:
+                recall.forget(once)
+            if key not in recall.known:
+                recall.hold(key, size, age_s * 1000)
+        theirs = recall.find(once.id)
+        if theirs is once:
+            theirs = None
+        if theirs is None:
+            return None
+    once.state = OPEN
+    recall.begun -= 1
+    if theirs is None:
+        raise InternalError("nothing runs that cannot be put on record: %s" % others, "make room where this agent keeps its state")
+    compare(once, theirs)
+    return theirs
+
+
+def end(once, begun: bool) -> tuple:
+    """Return the record of *once*, which has ended and must be remembered."""
+    recall = once.recall
+    recall.forget(once)
+    recall.begun -= begun
+    recall.hold(once.id, once.size)
+    answer = once.answer
+    kept = [answer] if isinstance(answer, dict) else [answer.text, answer.is_error, answer.original_bytes]
+    return (END, once.id, [fingerprint(once)] + kept)
+
+
+def gone(once) -> tuple:
+    """Return the record of *once*, which waited for a person and did not run."""
+    return (GONE, once.id, None)
+
+
+def read(once, record):
+    """Give *once* what is on record of it: (kind, payload), or None when the record is lost."""
+    payload = record[1] if record else [""]
+    once.asked = payload[0]
+    once.state = LOST if len(payload) == 1 else ENDED
+    if len(payload) == 2:
+        once.answer = payload[1]
+    elif len(payload) == 4:
+        from clawlite.core.tools import Result
+        once.answer = Result(payload[1], payload[2], None, payload[3])
+    return once
+
+
+def error(once):
+    """Return the error that another request with the id of *once* gets."""
+    if once.state == LOST:
+        return ToolTimeout("the call %s began before, and its result is not known here: it may have run, and is not run again" % once.id,
+                           "see what it did, then call with a new id", {"request_id": once.id})
+    if once.state != ENDED:
+        return InvalidRequest("the call %s ended before it ran" % once.id, "send it again")
+    found = ClawError(once.answer["message"], "", once.answer.get("data"))
+    found.code = once.answer["code"]
+    return found
+
+
+def full(count: int):
+    """Return the error of a call that could not be remembered."""
+    return InvalidRequest("this agent remembers %d calls that may not run twice, and has no room for another" % count,
+                          "wait until the oldest is %d s old; tools with readOnlyHint or idempotentHint go on" % KEPT_S)
+
+
+def compare(once, known):
+    """Raise ``InvalidParams`` when *known*, which has the id of *once*, was another call.  A lost record says nothing about it."""
+    if known.asked and fingerprint(known) != fingerprint(once):
+        raise InvalidParams("context.request_id: another call had this id within %d s" % KEPT_S, "send a new id with a new call")
+
+
+def fingerprint(once) -> str:
+    """Return 32 hexadecimal digits that other parameters do not have.  Cost: a hash, the first time."""
+    if not isinstance(once.asked, str):
+        digest = hashlib.sha256()
+        _mix(digest, once.asked)
+        once.asked = "".join(["%02x" % byte for byte in digest.digest()[:16]])
+    return once.asked
+
+
+def _mix(digest, value):
+    """Feed a JSON value to *digest*, the same on every runtime; 1 and 1.0 are the same number."""
+    if isinstance(value, dict):
+        digest.update(b"{%d" % len(value))
+        for key in sorted(value):
+            _mix(digest, key)
+            _mix(digest, value[key])
+    elif isinstance(value, list):
+        digest.update(b"[%d" % len(value))
+        for item in value:
+            _mix(digest, item)
+    elif isinstance(value, str):
+        data = value.encode()
+        digest.update(b'"%d:' % len(data))
+        digest.update(data)
+    else:
+        if isinstance(value, float) and value == int(value):
+            value = int(value)
+        digest.update(b",%s" % repr(value).encode())

@@ -1,0 +1,51 @@
+"""What this process keeps for itself and the next, of calls and approvals: the journal is loaded when there is something in it."""
+import os
+
+from clawlite.linux.files import state_folder
+
+MAX_IDS = 4096                  # calls of an operator that are remembered
+MAX_BYTES = 8388608             # of their answers
+
+
+class Kept:
+    """The records of one agent; an agent whose tools only read has none, and no file.
+
+    agent   ``agent.Agent``; it gets what it asks at the operator's first tool call here
+    now_ms  function -> monotonic ms
+    """
+
+    def __init__(self, agent, now_ms):
+        self._agent = agent
+        self._now_ms = now_ms
+        self._journal = None
+        agent.kept = self.records
+
+    def start(self, says: bool):
+        """Tell of approvals that waited when the last process ended; *says*: somebody reads a console."""
+        if self._exists():
+            from clawlite.core.approval import restarted
+            restarted(self._agent, self._open().waiting(), says)
+
+    def carry_out(self, effect: tuple):
+        """Carry a KEEP effect out."""
+        _, task, kind, key, payload = effect
+        self._agent.done(task, self._open().keep(kind, key, payload), self._now_ms())
+
+    def records(self, key: str = None):
+        """Return the bounds and what is on record, or what is on record of *key* (``recall.Recall``)."""
+        if key is not None:
+            return self._open().one(key)
+        return MAX_IDS, MAX_IDS, MAX_BYTES, self._open().calls() if self._exists() else ()
+
+    def close(self):
+        if self._journal:
+            self._journal.close()
+
+    def _exists(self) -> bool:
+        return os.path.exists(os.path.join(state_folder(self._agent.image.agent.name), "calls.journal"))
+
+    def _open(self):
+        if self._journal is None:
+            from clawlite.linux.journal import Journal
+            self._journal = Journal(self._agent.image.agent.name)
+        return self._journal
