@@ -31,7 +31,13 @@ def _main(args: list) -> int:
         from clawlite.host.cli import main as host
     except ImportError as e:
         return _missing(e)
-    return host(args)
+    return host(args, _line_editor)
+
+
+def _line_editor(limit: int, columns: int):
+    """Return what edits lines on a terminal: the host's console uses it too, and may not import it."""
+    from clawlite.linux.lineedit import Editor
+    return Editor(limit, columns)
 
 
 def _device(verb: str, args: list) -> int:

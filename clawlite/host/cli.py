@@ -1,6 +1,6 @@
 """The command line of the host: declarations and nothing else (work lives in modules, printing in ui.py).
 
-Exit codes: 0 done, 1 failed, 2 bad usage or manifest.
+Exit codes: 0 done, 1 failed, 2 bad usage or manifest, 3 no board or several, 4 port busy or not permitted, 124 timed out.
 """
 import click
 
@@ -113,10 +113,53 @@ def bench(suites, rounds, output, as_json):
     show(suites, rounds, as_json, output)
 
 
-def main(args: list[str]) -> int:
-    """Run the command line; return the exit code."""
+@cli.command()
+@click.option("--board", default="sim", help="the board to stand in for, with its heap; sim")
+@click.option("--heap", metavar="N", help="size of the heap, such as 96k; words have 64 bits here")
+@click.option("--pty-link", "link", metavar="PATH", help="a symbolic link to the port, the same over runs")
+@click.option("--fs", "folder", metavar="DIR", help="keep the board's files there; else they are gone at the end")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+def sim(board, heap, link, folder, as_json):
+    """Start a virtual board: real MicroPython on a pseudo-terminal; Ctrl-C ends it."""
+    from clawlite.host.sim import serve
+    return serve(board, heap, link, folder, lambda facts: ui.simulating(facts, as_json))
+
+
+@cli.command()
+@click.option("--watch", is_flag=True, help="a line for each change, until Ctrl-C")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout; with --watch one a line")
+def ports(watch, as_json):
+    """Show what is attached: ports, boards, who has them open."""
+    from clawlite.host import ports as serial
+    if watch:
+        ui.watched(serial.watch(), as_json)
+    else:
+        ui.attached(serial.ports(), as_json)
+
+
+@cli.command()
+@click.option("--port", metavar="PORT", help="a device, a link to one, or an id of clawlite ports; else the only board")
+@click.option("--records", is_flag=True, help="show machine records too")
+@click.option("--log", metavar="FILE", help="append all that comes and goes, with times")
+@click.option("--prompt", "prompts", multiple=True, metavar="TEXT", help="what the board's prompt is, if it is another than its settings' default")
+@click.option("--timeout", default=120.0, type=click.FloatRange(0.1), help="seconds that a script waits for the board's prompt; 120")
+@click.pass_obj
+def console(editor, port, records, log, prompts, timeout):
+    """Talk to a board over its serial port; Ctrl-] leaves, Ctrl-C and Ctrl-D go to the board.
+
+    Without a terminal the lines of stdin go in one by one, as the board's prompt comes back.
+    """
+    from clawlite.host import console_serial
+    return console_serial.start(port, editor, records, timeout, prompts, log)
+
+
+def main(args: list[str], editor=None) -> int:
+    """Run the command line; return the exit code.
+
+    editor  function(limit, columns) -> lineedit.Editor, for the console
+    """
     try:
-        return cli.main(args, prog_name="clawlite", standalone_mode=False) or 0
+        return cli.main(args, prog_name="clawlite", standalone_mode=False, obj=editor) or 0
     except click.exceptions.Exit as e:
         return e.exit_code
     except click.Abort:

@@ -75,6 +75,35 @@ def inspected(found: dict, as_json: bool) -> None:
         print(inspection.text(found))
 
 
+def simulating(facts: dict, as_json: bool) -> None:
+    print(json.dumps(facts, ensure_ascii=False) if as_json else facts["port"], flush=True)
+    talk(f"A virtual board ({facts['board']}) is on {facts['link'] or facts['port']}; Ctrl-C ends it.")
+    talk(f"Next: clawlite console --port {facts['link'] or facts['port']}")
+
+
+def attached(found: list, as_json: bool) -> None:
+    from clawlite.host.ports import next_step
+    if as_json:
+        document(found)
+        return
+    for port in found:
+        print(_port(port))
+    if not any(port["port"] and (port["usb"] or port["virtual"]) for port in found):
+        talk(f"No board is attached: {next_step(found)}.")
+
+
+def watched(changes, as_json: bool) -> None:
+    marks = {"added": "+", "removed": "-", "changed": "="}
+    for what, port in changes:
+        print(json.dumps({"event": what, **port}, ensure_ascii=False) if as_json else f"{marks[what]} {_port(port)}", flush=True)
+
+
+def _port(port: dict) -> str:
+    held = ", ".join(f"{holder['name']} (pid {holder['pid']})" for holder in port["holders"])
+    state = f"{port['state']}: {held}" if port["state"] == "busy" and held else port["state"]
+    return f"{port['port'] or '-':16} {' or '.join(port['boards']) or '?':20} {port['serial'] or '-':18} {state:14} {port['id']}"
+
+
 def failed(error: ClawError, as_json: bool) -> int:
     """Show an error; return the exit code."""
     if as_json:
@@ -85,4 +114,4 @@ def failed(error: ClawError, as_json: bool) -> int:
         talk(f"{count} problem{'s' if count > 1 else ''}.")
     else:
         talk(f"clawlite: {error.message}{' - ' + error.hint if error.hint else ''}")
-    return 2
+    return getattr(error, "exit_code", 2)

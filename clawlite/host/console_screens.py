@@ -1,0 +1,193 @@
+"""The person's side of a serial console: a terminal whose lines are edited here, one that edits by itself, or plain pipes.
+
+Keys on a terminal: Ctrl-] leaves; Ctrl-C, and Ctrl-D on an empty line, go to the board.  All three have ``take`` (what was typed
+-> list of (LINE, KEY or LEAVE, bytes for the board)), ``show``, ``prompt``, ``record``, ``note``, ``resize`` and ``close``.
+"""
+import os
+import sys
+import termios
+
+from clawlite.core.frame import TEXT, TOO_LONG
+
+LINE, KEY, LEAVE, END = "line", "key", "leave", "end"
+MAX_LINE = 8192                 # bytes, as a board takes
+_LEAVE, _INTERRUPT = 0x1D, 0x03
+_QUESTION = "[y/N] "
+
+
+def open_screen(editor):
+    """Return the screen for this process's stdin and stdout; *editor* is a function(limit, columns) -> lineedit.Editor."""
+    if not (os.isatty(0) and os.isatty(1)):
+        return Plain()
+    has_abilities = os.environ.get("TERM", "") not in ("", "dumb")
+    return Edited(editor) if has_abilities else Dumb()
+
+
+def write(data: bytes):
+    """Write all of *data* to stdout.  Raises ``BrokenPipeError``."""
+    while data:
+        data = data[os.write(1, data):]
+
+
+class Plain:
+    """Pipes and files: lines go in one by one, the next when the board waits for it; prompts are not shown."""
+    is_paced = True
+
+    def __init__(self):
+        self._typed = b""
+
+    def take(self, data: bytes) -> list:
+        """*data* b"": the end of input, which ends an open line.  A line that is Ctrl-C or Ctrl-D alone is that key."""
+        self._typed += data
+        *lines, self._typed = self._typed.split(b"\n")
+        found = [(LINE, _line(line)) for line in lines]
+        if not data:
+            found += [(LINE, _line(self._typed))] if self._typed else []
+            self._typed = b""
+            found.append((END, b""))
+        return found
+
+    def show(self, data: bytes):
+        write(data)
+
+    def prompt(self, data: bytes):
+        pass
+
+    def record(self, data: bytes):
+        write(b"\x1e" + data + b"\n")
+
+    def note(self, text: str):
+        print(text, file=sys.stderr)
+
+    def refresh(self):
+        pass
+
+    def resize(self):
+        pass
+
+    def close(self):
+        pass
+
+
+class Dumb(Plain):
+    """A terminal that edits by itself, in the kernel: there Ctrl-] and Ctrl-C end a line, as Enter does (termios(3), VEOL)."""
+    is_paced = False
+
+    def __init__(self):
+        super().__init__()
+        self._kept = termios.tcgetattr(0)
+        mine = [*self._kept[:6], list(self._kept[6])]
+        mine[3] &= ~termios.ISIG
+        mine[6][termios.VEOL], mine[6][termios.VEOL2] = bytes((_LEAVE,)), bytes((_INTERRUPT,))
+        termios.tcsetattr(0, termios.TCSANOW, mine)
+
+    def take(self, data: bytes) -> list:
+        if not data:
+            return [(KEY, b"\x04")]
+        if data[-1] == _LEAVE:
+            return [(LEAVE, b"")]
+        if data[-1] == _INTERRUPT:
+            return [(KEY, b"\x03")]
+        return super().take(data)
+
+    def prompt(self, data: bytes):
+        write(data)
+
+    def close(self):
+        termios.tcsetattr(0, termios.TCSANOW, self._kept)
+
+
+class Edited:
+    """A terminal in raw mode, whose row ``lineedit.Editor`` keeps."""
+    is_paced = False
+
+    def __init__(self, editor):
+        self._kept = termios.tcgetattr(0)
+        mine = [*self._kept[:6], list(self._kept[6])]
+        mine[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
+        mine[3] &= ~(termios.ICANON | termios.ECHO | termios.ECHONL | termios.IEXTEN | termios.ISIG)
+        mine[6][termios.VMIN], mine[6][termios.VTIME] = 1, 0
+        self._editor = editor(MAX_LINE, _columns())
+        self._waits = False             # the board's prompt is shown
+        termios.tcsetattr(0, termios.TCSANOW, mine)
+
+    def take(self, data: bytes) -> list:
+        if not data:                    # it hung up
+            return [(LEAVE, b"")]
+        found = []
+        while data:
+            ends = [at for at in (data.find(_LEAVE), data.find(_INTERRUPT)) if at >= 0]
+            end = min(ends) if ends else len(data)
+            self._editor.feed(data[:end])
+            found += self._lines()
+            if end < len(data) and data[end] == _LEAVE:
+                return found + [(LEAVE, b"")]
+            if end < len(data):
+                self._editor.interrupt()
+                found.append((KEY, b"\x03"))
+            data = data[end + 1:]
+        return found
+
+    def _lines(self) -> list:
+        found = []
+        while True:
+            event = self._editor.next_event()
+            if event:
+                self._waits = False
+                if event[0] == TEXT:
+                    found.append((LINE, event[1] + b"\n"))
+                elif event[0] == TOO_LONG:
+                    self.note(f"That line has {int(event[1])} bytes; at most {MAX_LINE} fit. It was not sent.")
+            elif self._editor.at_end:
+                self._editor.at_end = False
+                found.append((KEY, b"\x04"))
+            else:
+                return found
+
+    def show(self, data: bytes):
+        if self._waits:                 # it was no prompt, or has given way
+            self._editor.ask(False)
+            self._waits = False
+        self._editor.show(data, True)
+
+    def prompt(self, data: bytes):
+        text = data.decode("utf-8", "replace")
+        self._editor.ask(text == _QUESTION)     # what was begun before a question does not answer it
+        self._editor.prompt(text)
+        self._waits = True
+
+    def record(self, data: bytes):
+        self._editor.record(b"\x1e" + data + b"\n")
+
+    def note(self, text: str):
+        self._editor.show(text.encode() + b"\n")
+
+    def refresh(self):
+        self._editor.refresh()
+        write(self._editor.output())
+
+    def resize(self):
+        self._editor.resize(_columns())
+
+    def close(self):
+        self._editor.close()
+        try:
+            write(self._editor.output())
+        except OSError:                 # it hung up
+            pass
+        try:
+            termios.tcsetattr(0, termios.TCSANOW, self._kept)
+        except termios.error:
+            pass
+
+
+def _line(line: bytes) -> bytes:
+    line = line.removesuffix(b"\r")
+    return line if line in (b"\x03", b"\x04") else line + b"\n"
+
+
+def _columns() -> int:
+    try:
+        return max(8, os.get_terminal_size(1).columns or 80)
+    except OSError:
+        return 80
