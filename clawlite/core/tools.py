@@ -130,7 +130,9 @@ def _gated(image, tool, arguments, override, event, once):
         if first is not None:
             return first.outcome()
     if tool.retry is None:
-        outcome = yield from _run(tool, arguments)
+        outcome = yield (RUN, tool, arguments)
+        if outcome[0] is None:
+            outcome = yield from _asked(outcome)
     else:
         from clawlite.core.retry import attempts
         outcome = yield from attempts(_run, tool, arguments, event)
@@ -138,8 +140,12 @@ def _gated(image, tool, arguments, override, event, once):
 
 
 def _run(tool, arguments):
-    outcome = yield (RUN, tool, arguments)
-    while outcome[0] is None:           # it asks the agent's provider before it goes on
+    return (yield from _asked((yield (RUN, tool, arguments))))
+
+
+def _asked(outcome):
+    """Return the outcome of a handler that asks the agent's provider before it goes on."""
+    while outcome[0] is None:
         said = yield (ASK,) + outcome[1]
         outcome = yield (RESUME, said)
     return outcome

@@ -1,6 +1,6 @@
 """What one agent has used of its limits, on the disk: in its state folder, shared by all of its processes.
 
-``meters.json`` has what providers used, and survives a power cut; ``calls.json`` the tool calls of the last minute, which outlive
+``meters.json`` has what providers used, and survives a power cut; ``minute.json`` the tool calls of the last minute, which outlive
 the process alone: a disk need not be waited for at each call.  An entry is added under a lock to what the file holds then, so that
 two processes never forget what the other has counted.
 """
@@ -32,7 +32,7 @@ class _Meters:
     def __init__(self, agent, now_ms):
         info = agent.image.agent
         self._spent = Counted(info.name, "meters", True)
-        self._calls = Counted(info.name, "calls", False)
+        self._calls = Counted(info.name, "minute", False)
 
         def clock():
             return now_ms(), int(time.time())

@@ -30,7 +30,7 @@ def main(args: list) -> int:
         return 0
     as_json = "--json" in args
     words = [word for word in args if word != "--json"]
-    call = words.pop(0) if words and (words[0] == "last" or words[0].isascii() and words[0].isdigit() or is_uuid(words[0])) else "last"
+    call = words.pop(0).lower() if words and (words[0] == "last" or words[0].isascii() and words[0].isdigit() or is_uuid(words[0])) else "last"
     if len(words) > 1 or words and words[0].startswith("-"):
         return failed("unexpected %s\n%s" % (words[-1], USAGE))
     try:

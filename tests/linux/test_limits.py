@@ -71,16 +71,16 @@ def test_the_console_and_the_operator_share_the_minute(tmp_path, image):
 
 def test_counts_that_cannot_be_written_hold_until_the_process_ends(tmp_path, image):
     image = image()
-    (tmp_path / "state/limited/calls.lock").mkdir(parents=True)
+    (tmp_path / "state/limited/minute.lock").mkdir(parents=True)
     with serve(tmp_path, image) as agent:
         assert calls(agent, 1, 2, 3) == [None, None, -32011]
-        assert agent.errors().count("\n") == 1 and "calls.json cannot be written" in agent.errors()
+        assert agent.errors().count("\n") == 1 and "minute.json cannot be written" in agent.errors()
 
 
 def test_without_limits_nothing_is_kept(tmp_path, image):
     with serve(tmp_path, image("rate_limits: {}")) as agent:
         assert calls(agent, 1, 2, 3) == [None] * 3
-    assert not list(tmp_path.rglob("calls.json")) and not list(tmp_path.rglob("meters.json"))
+    assert not list(tmp_path.rglob("minute.json")) and not list(tmp_path.rglob("meters.json"))
 
 
 def test_a_tool_that_may_run_twice_is_tried_again(tmp_path, image):
