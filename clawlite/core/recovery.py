@@ -1,6 +1,6 @@
 """ERROR, and the ways out of it (CKP 0.2.0, section 8): bounded attempts with pauses, and a breaker.
 
-1. What puts an agent into ERROR is in docs/adr/0012: its start fails, its shell's loop meets what nobody expected, or the log
+1. What puts an agent into ERROR is in docs/adr/0013: its start fails, its shell's loop meets what nobody expected, or the log
    that its policies demand cannot be written.  A provider that is away is none of these: the next one is asked.
 2. Nothing goes on meanwhile: what was under way is ended, its handlers closed, its callers told.
 3. The fifth failure within ten minutes opens the breaker: STOPPING, STOPPED, and the process ends with 1.

@@ -1,4 +1,4 @@
-"""What STARTING does on Linux, and what keeps an agent going when something fails (CKP 0.2.0, section 8; docs/adr/0012).
+"""What STARTING does on Linux, and what keeps an agent going when something fails (CKP 0.2.0, section 8; docs/adr/0013).
 
 1. STARTING: tools.py runs, and where policies demand a log (audit-only) it can be written.
 2. ERROR comes of three things: that fails, that log fails later, or the loop meets what nobody expected.

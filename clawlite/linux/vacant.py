@@ -1,4 +1,4 @@
-"""``clawlite serve --stdio`` without an image: INIT, until the manifest in ``claw.initialize`` brings an agent (docs/adr/0012).
+"""``clawlite serve --stdio`` without an image: INIT, until the manifest in ``claw.initialize`` brings an agent (docs/adr/0013).
 
 1. A child process compiles it (clawlite/host/inline.py), so that the compiler never stays in an agent's memory.
 2. Inline primitives only; the agent has an empty folder, so no tools.py, and its state folder like any other.
