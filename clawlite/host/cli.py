@@ -103,6 +103,14 @@ def new_board(name, source):
 
 
 @cli.command()
+@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+def conformance(as_json):
+    """Show what this runtime declares, and what its tests hold it to."""
+    from clawlite.host.conformance import declaration
+    ui.declared(declaration(), as_json)
+
+
+@cli.command()
 @click.argument("suites", nargs=-1, type=click.Choice(("build", "load", "ready", "decision", "call", "turn", "micropython", "provider")))
 @click.option("--rounds", default=31, type=click.IntRange(2, 1000), help="samples of each case, taken in turns; 31")
 @click.option("-o", "output", metavar="FILE.jsonl", help="write the rows here too")

@@ -15,6 +15,11 @@ def talk(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def declared(found: dict, as_json: bool) -> None:
+    from clawlite.host.conformance import text
+    document(found) if as_json else print(text(found))
+
+
 def made(name: str, files: list[str]) -> None:
     talk(f"Made {name} with {', '.join(files)}.")
     talk(f"Next: cd {name} && clawlite run")
