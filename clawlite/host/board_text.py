@@ -7,7 +7,7 @@ def table(rows: list[dict]) -> list[str]:
     lines = [_row("board", "title", "bits", "heap", "flash", "network")]
     lines += [_row(row["name"], row["title"], row["word_bits"], _kib(row["heap_bytes"]), _kib(row["flash_bytes"]),
                    " ".join(row["network"]["links"]) or "none") for row in rows]
-    return lines + ["heap and flash in KiB, where MicroPython runs; what nobody has checked: clawlite boards BOARD"]
+    return lines + ["heap and flash in KiB; more, and what nobody has checked: clawlite boards BOARD"]
 
 
 def _row(name, title, bits, heap, flash, network) -> str:

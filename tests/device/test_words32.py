@@ -1,0 +1,120 @@
+"""What ``clawlite build`` says of heap and flash is what MicroPython measures, within 15 %: with 32-bit words, as boards have, and 64."""
+import os
+import subprocess
+
+import pytest
+import words32
+
+from clawlite.host import bench_agent, board_heap, firmware, new
+from clawlite.host.build import build_beside
+
+WITHIN = 0.15
+AGENTS = ("greenhouse", "chat", "blink", "empty", "bench", "rules", "tools", "both")
+TOOL = '''
+
+def tool_%d(text: str, count: int = 1) -> str:
+    """Give the text back, number %d."""
+    total = 0
+    for i in range(count):
+        if text == "alpha" or text.startswith("beta"):
+            total += len(text) * 3
+        else:
+            total -= 1
+    return "%%s counted %%d of them in this loop" %% (text, total)
+'''
+RULE = '[[rule]]\nwhen = ["hello number%d please", "good {words:text}"]\nsay = "Hello to you number %d!"\n'
+
+
+@pytest.fixture(scope="module")
+def board(micropython, mpy_cross, tmp_path_factory):
+    return words32.tree(tmp_path_factory.mktemp("board"))
+
+
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory):
+    """Return {name: folder of a built project}: others than those that the table of sizes comes from."""
+    folder = tmp_path_factory.mktemp("agents")
+    found = {}
+    for name in ("greenhouse", "chat", "blink", "empty"):
+        new.new(str(folder / name), name, None, None, False)
+        build_beside(str(folder / name))
+    (folder / "bench").mkdir()
+    build_beside(bench_agent.write(str(folder / "bench")))
+    reflex = "".join(RULE % (number, number) for number in range(20))
+    words32.project(folder / "rules", clawlite_toml='reflex = "reflex.toml"\n', reflex_toml=reflex)
+    words32.project(folder / "tools", words32._CLAW % "reflex" + words32._ALLOW % ("allow", ""), clawlite_toml='reflex = "reflex.toml"\n',
+                    reflex_toml=reflex, tools_py='"""Tools."""\n' + "".join(TOOL % (number, number) for number in range(40)))
+    words32.project(folder / "both", words32.remote("anthropic-native", "openai-compatible"))
+    for name in AGENTS:
+        found[name] = folder / name
+    return found
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_heap_that_is_held_is_what_is_said(board, agents, name, bits):
+    if bits == 32 and words32.missing():
+        pytest.skip(words32.missing())
+    folder = agents[name]
+    said = board_heap.held((folder / "claw.cbor").read_bytes(), words32.source(folder), bits)
+    measured = words32.measure(board, folder, bits)["after"]
+    assert abs(said - measured) <= WITHIN * measured, f"said {said}, measured {measured}; python tests/words32.py measures the code again"
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_turn_works_in_the_heap_that_is_said(board, agents, name):
+    """With 64-bit words: nothing else collects in the middle of a turn."""
+    folder = agents[name]
+    data, tools_py = (folder / "claw.cbor").read_bytes(), words32.source(folder)
+    start = words32.measure(board, folder, 64)["start"]
+    size = board_heap.needed(data, tools_py, 64) + start
+    done = subprocess.run([words32.command("micropython"), "-X", f"heapsize={size}", board / "start.py", folder / "claw.cbor"],
+                          capture_output=True, text=True, timeout=60, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
+    assert done.returncode == 0 and '"after"' in done.stdout, done.stderr[-500:]
+
+
+FLASH = """
+import os, sys, vfs
+
+class Flash:
+    def __init__(self, blocks):
+        self.data = bytearray(blocks * 4096)
+    def readblocks(self, block, buffer, offset=0):
+        at = block * 4096 + offset
+        buffer[:] = self.data[at:at + len(buffer)]
+    def writeblocks(self, block, buffer, offset=None):
+        at = block * 4096 + (offset or 0)
+        self.data[at:at + len(buffer)] = buffer
+    def ioctl(self, op, arg):
+        return len(self.data) // 4096 if op == 4 else 4096 if op == 5 else 0
+
+flash = Flash(352)
+vfs.VfsLfs2.mkfs(flash)
+vfs.mount(flash, "/flash")
+free = os.statvfs("/flash")[3]
+os.mkdir("/flash/lib")
+for path in sys.argv[1:]:
+    target = "/flash/" if path.endswith("claw.cbor") or path.endswith("tools.py") else "/flash/lib/"
+    with open(path, "rb") as old, open(target + path.split("/")[-1], "wb") as new:
+        new.write(old.read())
+print((free - os.statvfs("/flash")[3]) * 4096)
+"""
+
+
+def test_the_flash_is_what_is_said(micropython, mpy_cross, agents, tmp_path):
+    """On littlefs, as a Pico has it."""
+    firmware.build(tmp_path / "lib", mpy_cross)
+    (tmp_path / "flash.py").write_text(FLASH)
+    folder = agents["tools"]
+    files = [*sorted((tmp_path / "lib").iterdir()), folder / "claw.cbor", folder / "tools.py"]
+    done = subprocess.run([micropython, "-X", "heapsize=8m", tmp_path / "flash.py", *files], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    said = board_heap.flash((folder / "claw.cbor").read_bytes(), words32.source(folder))
+    assert abs(said - int(done.stdout)) <= WITHIN * int(done.stdout), (said, done.stdout)
+
+
+def test_every_part_of_the_code_has_its_sizes():
+    sizes = board_heap.sizes()
+    parts = {"agent", "anthropic", "limits", "log", "openai", "pins", "reflex", "remote", "replay"}
+    assert set(sizes) == {"32", "64", "flash"} and set(sizes["32"]) == set(sizes["64"]) == parts
+    assert all(0 < sizes["32"][part] < sizes["64"][part] for part in parts)

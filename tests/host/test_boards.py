@@ -1,0 +1,327 @@
+"""Board profiles: those of the package are right, a maker's own are checked, and an image that a board cannot honour is refused."""
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from agents import clawlite
+
+from clawlite.core.errors import ClawError
+from clawlite.host import board_fit, board_profile, board_text, boards, build, check, compiler, manifest
+from clawlite.host.problems import ManifestErrors
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ["esp32", "esp32-c3", "esp32-c6", "esp32-s3", "esp32-s3-psram", "linux", "pico", "pico-w", "pico2", "pico2-w",
+         "rpi-3b-plus", "rpi-4", "rpi-5", "rpi-zero-2-w", "rpi-zero-w", "sim"]
+CLAW = """\
+claw: "0.3.0"
+kind: Claw
+metadata: { name: sample, version: "1.0.0" }
+spec:
+  identity: { inline: { personality: "You are a sample." } }
+  providers:
+    - { inline: { name: first, protocol: %s, endpoint: "%s", model: m, auth: { type: none } } }
+  channels:
+    - { inline: { type: cli, transport: stdio, auth: { secret_ref: C }, processing: { max_message_length: %d } } }
+  sandbox:
+    inline:
+      level: %s
+      resource_limits:
+        %s: %d
+  policies:
+    - inline: { rules: [{ id: all, action: allow, scope: all }] }
+"""
+REFLEX = ("custom", "builtin:reflex", 4096, "none", "max_output_bytes", 1024)
+
+
+def project(folder: Path, *values, pins: str = "", **files: str) -> Path:
+    """Write a manifest with *values* in CLAW; *pins*: rows of (number, kind)."""
+    (folder / "claw.yaml").write_text(CLAW % (values or REFLEX))
+    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + "".join(
+        '[[pins]]\nname = "p%d"\npin = %s\nkind = "%s"\n' % (index, *pin.split()) for index, pin in enumerate(pins.split(", ") if pins else ())))
+    (folder / "reflex.toml").write_text('[[rule]]\nwhen = "hello"\nsay = "Hello!"\n')
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_text(text)
+    return folder
+
+
+def refused(folder: Path, board: str, run=build.build) -> list:
+    """Return the problems of a build for *board*, a line each, without the folder."""
+    with pytest.raises(ManifestErrors) as caught:
+        run(str(folder), board=board)
+    return str(caught.value).replace(f"{folder}/", "").splitlines()
+
+
+# -- the profiles of the package
+
+def test_the_boards_that_are_known():
+    assert boards.names() == NAMES == [profile.name for profile in boards.load_all()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_profile_says_what_this_version_can_do(name):
+    profile = boards.profile(name)
+    line = 8192 if profile.runtime == "micropython" else 1048576
+    source = ROOT / ("firmware-host/micropython/loader.py" if profile.runtime == "micropython" else "clawlite/linux/shell.py")
+    able = [ast.literal_eval(node.value) for node in ast.parse(source.read_text()).body
+            if isinstance(node, ast.Assign) and node.targets[0].id == "ABILITIES"][0]
+    assert profile.abilities == [ability for ability in able if profile.network.links or ability != "http"]
+    assert profile.messages.max_message_bytes == line and profile.messages.max_result_bytes <= compiler.MAX_OUTPUT
+    assert profile.sandbox.levels == ["none"] and profile.sandbox.limits == ["max_output_bytes"] and profile.pins.simulated
+    assert bool(profile.unchecked) == (name not in ("linux", "sim")), "no board was at hand"
+    assert set(profile.unchecked or ()) <= set(board_profile.fields(board_profile.Profile))
+    for source in profile.sources:
+        assert not source.startswith("/") and "shared" not in source
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pins_of_a_profile_fit_each_other(name):
+    pins = boards.profile(name).pins
+    numbers = {field: {pin for pin in range(200) if board_profile.has(getattr(pins, field), pin)}
+               for field in ("digital", "adc", "pwm", "input_only", "reserved")}
+    assert numbers["pwm"] | numbers["adc"] | numbers["input_only"] <= numbers["digital"]
+    assert not numbers["reserved"] & numbers["digital"] and not numbers["pwm"] & numbers["input_only"]
+
+
+# -- a profile with mistakes
+
+def mistakes(tmp_path, old: str, new: str) -> str:
+    (tmp_path / "boards").mkdir()
+    text = (ROOT / "boards/esp32.toml").read_text().replace('name = "esp32"', 'name = "mine"')
+    assert old in text
+    (tmp_path / "boards/mine.toml").write_text(text.replace(old, new, 1))
+    with pytest.raises(ManifestErrors) as caught:
+        boards.load("mine", str(tmp_path))
+    return str(caught.value).replace(f"{tmp_path}/", "")
+
+
+@pytest.mark.parametrize("old, new, said", [
+    ('"mine"', '"other"', 'boards/mine.toml:2: name: expected "mine", as the file is called, found "other"'),
+    ('"micropython"', '"micropithon"', 'boards/mine.toml:4: runtime: expected "cpython" or "micropython", found "micropithon" - did you mean "micropython"?'),
+    ("word_bits = 32", "word_bits = 48", "boards/mine.toml:5: word_bits: expected 32 or 64, found 48"),
+    ("heap_bytes = ", "heap_byte = ", 'boards/mine.toml:7: heap_byte: unknown field - did you mean "heap_bytes"?'),
+    ("10C4:EA60", "10c4:ea60", 'boards/mine.toml:9: usb[0]: expected vendor and product in hex, such as "2E8A:0005", found "10c4:ea60" - write "10C4:EA60"'),
+    ('"log", ', '"logs", ', 'did you mean "log"?'),
+    ('"ram_bytes", "heap_bytes"', '"ram_byte", "heap_bytes"', 'boards/mine.toml:11: unchecked[0]: a profile has no field "ram_byte" - did you mean "ram_bytes"?'),
+    ('adc = ["32-39"]', 'adc = ["39-32"]', 'boards/mine.toml:39: pins.adc[0]: expected a pin or a range of pins up to 65535, such as "4" or "0-22", found "39-32"'),
+    ('"6-11" =', '"6..11" =', 'pins.reserved["6..11"]: expected a pin or a range of pins'),
+    ('links = ["wifi"]', 'links = ["lora"]', 'boards/mine.toml:25: network.links[0]: expected "ethernet" or "wifi", found "lora"'),
+    ("[network]", "[network", "boards/mine.toml:24: not TOML: "),
+])
+def test_mistakes_in_a_profile(tmp_path, old, new, said):
+    assert said in mistakes(tmp_path, old, new)
+    assert [profile.name for profile in boards.load_all(str(tmp_path))] == NAMES, "one broken profile is in nobody else's way"
+
+
+def test_a_board_that_is_not_known():
+    with pytest.raises(ClawError) as caught:
+        boards.load("picow")
+    assert caught.value.hint == 'did you mean "pico-w"?' and "pico2-w" in caught.value.message
+
+
+# -- what a board cannot honour
+
+HTTP, HTTPS = ("openai-compatible", "http://127.0.0.1:9/v1"), ("openai-compatible", "https://127.0.0.1:9/v1")
+REST = REFLEX[2:]
+
+
+@pytest.mark.parametrize("board, values, pins, said", [
+    ("pico", HTTP + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: pico has no network - a built-in provider, or another board: esp32, "]),
+    ("pico", HTTPS + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: pico has no network - a built-in provider, or another board: linux, rpi-3b-plus, "]),
+    ("pico-w", HTTPS + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: this version speaks http on pico-w - an http endpoint, or another board: linux, "]),
+    ("esp32", REFLEX[:3] + ("process", "memory_mb", 64), "", [
+        'claw.yaml:12: spec.sandbox.inline.level: esp32 cannot isolate tools at level "process" - level none; no board that is known can',
+        "claw.yaml:14: spec.sandbox.inline.resource_limits.memory_mb: esp32 cannot keep this limit - remove it; no board that is known can"]),
+    ("pico", REFLEX[:3] + ("none", "timeout_ms", 64), "", ["claw.yaml:14: spec.sandbox.inline.resource_limits.timeout_ms: pico cannot keep this limit - set timeout_ms on"]),
+    ("pico", REFLEX[:4] + ("max_output_bytes", 16385), "", ["claw.yaml:14: spec.sandbox.inline.resource_limits.max_output_bytes: expected at most 16384 on pico, found 16385 - set it to"]),
+    ("pico", REFLEX[:2] + (8193,) + REFLEX[3:], "", ["claw.yaml:9: spec.channels[0].inline.processing.max_message_length: expected at most 8192 on pico, found 8193 - set"]),
+    ("pico", REFLEX, "25 output, 23 output", ["clawlite.toml:8: pins[1].pin: pin 23 of pico is reserved: selects the mode of the power supply - pins for output on pico: 0-22, 25-28"]),
+    ("pico", REFLEX, "28 adc, 22 adc", ["clawlite.toml:9: pins[1].kind: pin 22 of pico cannot be read as ADC - pins for adc on pico: 26-28"]),
+    ("pico", REFLEX, "40 input", ["clawlite.toml:4: pins[0].pin: pico has no pin 40 - pins for input on pico: 0-22, 25-28"]),
+    ("esp32", REFLEX, "33 output, 34 output", ["clawlite.toml:9: pins[1].kind: pin 34 of esp32 is an input only - "]),
+    ("esp32", REFLEX, "34 input, 34 pwm", ["clawlite.toml:9: pins[1].kind: pin 34 of esp32 cannot be driven as PWM - "]),
+    ("rpi-5", REFLEX, "4 adc, 12 pwm, 13 output", ["clawlite.toml:5: pins[0].kind: pin 4 of rpi-5 cannot be read as ADC - no pin of kind adc, or another board: esp32, "]),
+])
+def test_what_a_board_cannot_honour(tmp_path, board, values, pins, said):
+    project(tmp_path, *values, pins=pins)
+    lines = refused(tmp_path, board)
+    assert len(lines) == len(said), lines
+    assert [line[:len(start)] for line, start in zip(lines, said)] == said
+    assert refused(tmp_path, board, check.check) == lines, "check says the same"
+    assert not (tmp_path / "claw.cbor").exists()
+
+
+def test_the_last_that_is_honoured(tmp_path):
+    project(tmp_path, *REFLEX[:2], 8192, "none", "max_output_bytes", 16384, pins="28 adc, 0 input, 22 output, 25 pwm")
+    found = build.build(str(tmp_path), board="pico")
+    assert found["board"] == "pico" and found["word_bits"] == 32 and "pico" in found["fits"]
+    assert [(Path(w["file"]).name, w["line"], w["message"]) for w in found["warnings"]] == [
+        ("clawlite.toml", 2, "this version drives no pin of pico: they are simulated")]
+
+
+def test_all_problems_come_at_once(tmp_path):
+    project(tmp_path, *HTTPS, 9000, "wasm", "max_output_bytes", 20000, pins="22 adc, 29 output")
+    assert [line.split(" ")[0] for line in refused(tmp_path, "pico")] == [
+        "claw.yaml:7:", "claw.yaml:9:", "claw.yaml:12:", "claw.yaml:14:", "clawlite.toml:5:", "clawlite.toml:8:"]
+
+
+def test_what_is_built_nowhere_is_said_with_the_rest(tmp_path):
+    project(tmp_path)
+    text = (tmp_path / "claw.yaml").read_text()
+    (tmp_path / "claw.yaml").write_text(text.replace("level: none", "level: process") + "  memory: { inline: { stores: [{ name: kv, type: key-value, backend: sqlite }] } }\n")
+    lines = refused(tmp_path, "pico")
+    assert [line.split(" ")[0] for line in lines if ":12:" in line] == ["claw.yaml:12:"], lines
+    assert any("Memory is not supported" in line for line in lines), lines
+
+
+def test_a_store_that_is_larger_than_the_flash(tmp_path):
+    project(tmp_path)
+    text = (tmp_path / "claw.yaml").read_text()
+    (tmp_path / "claw.yaml").write_text(text + "  memory: { inline: { stores: [{ name: a, type: key-value, max_size_mb: 2 }, { name: b, type: key-value, max_size_mb: 1 }] } }\n")
+    found = [line for line in refused(tmp_path, "pico") if "max_size_mb" in line]
+    assert [line.partition(" - ")[0] for line in found] == [
+        "claw.yaml:17: spec.memory.inline.stores[0].max_size_mb: pico has 1,441,792 bytes of flash, found 2,097,152 bytes"]
+    assert not [line for line in refused(tmp_path, "linux") if "max_size_mb" in line]
+
+
+def test_tokens_come_over_the_network_too(tmp_path):
+    project(tmp_path)
+    claw = (tmp_path / "claw.yaml").read_text().replace('protocol: custom, endpoint: "builtin:reflex"', 'protocol: openai-compatible, endpoint: "http://h/v1"')
+    (tmp_path / "claw.yaml").write_text(claw.replace("auth: { type: none }", "auth: { type: oauth2, secret_ref: S }"))
+    (tmp_path / "clawlite.toml").write_text('[oauth2.first]\nendpoint = "https://h/token"\nclient_id = "c"\n')
+    assert [line.split(" - ")[0] for line in refused(tmp_path, "esp32")] == [
+        "clawlite.toml:2: oauth2.first.endpoint: this version speaks http on esp32"]
+
+
+def test_an_ability_that_a_board_lacks(tmp_path):
+    mine = (ROOT / "boards/pico.toml").read_text().replace('"pico"', '"mine"').replace('abilities = ["log", "pins", "reflex", "replay", "tools", "tools.py"]', 'abilities = ["replay"]')
+    (tmp_path / "boards").mkdir()
+    (tmp_path / "boards/mine.toml").write_text(mine)
+    project(tmp_path, pins="4 input", tools_py='def look() -> str:\n    """Look."""\n    return "x"\n')
+    text = (tmp_path / "claw.yaml").read_text()
+    (tmp_path / "claw.yaml").write_text(text.replace("action: allow", "action: audit-only"))
+    assert [line.split(" - ")[0] for line in refused(tmp_path, "mine")] == [
+        "claw.yaml:7: spec.providers[0].inline.endpoint: this needs reflex, which mine does not have",
+        "claw.yaml:16: spec.policies[0].inline.rules[0].action: this needs log, which mine does not have",
+        "clawlite.toml:2: pins[0]: this needs pins, which mine does not have",
+        "tools.py:1: look: this needs tools, which mine does not have",
+        "tools.py:1: look: this needs tools.py, which mine does not have"]
+
+
+@pytest.mark.parametrize("field, said", [("heap_bytes", "bytes of heap, and mine has"), ("flash_bytes", "bytes of flash, and mine has")])
+def test_an_image_that_does_not_fit(tmp_path, field, said):
+    project(tmp_path)
+    found = build.build(str(tmp_path))
+    assert 30000 < found["held_bytes"] < found["heap_bytes"] < 100000 < found["flash_bytes"] < 400000
+    (tmp_path / "boards").mkdir()
+    old = [line for line in (ROOT / "boards/pico.toml").read_text().splitlines() if line.startswith(field)][0]
+    for size in (found[field], found[field] - 1):
+        text = (ROOT / "boards/pico.toml").read_text().replace('"pico"', '"mine"').replace(old, f"{field} = {size}")
+        (tmp_path / "boards/mine.toml").write_text(text)
+        if size == found[field]:
+            assert build.build(str(tmp_path), board="mine")["board"] == "mine"
+    line, = refused(tmp_path, "mine")
+    assert line.startswith(f"claw.yaml:1: the agent needs about {found[field]:,} {said} {found[field] - 1:,} - ") and "another board: " in line
+    assert refused(tmp_path, "mine", check.check) == [line]
+    assert build.build(str(tmp_path))["fits_not"] == ["mine"]
+
+
+def test_every_hint_names_only_boards_that_are_free_of_that_problem(tmp_path):
+    project(tmp_path, *HTTPS, *REST, pins="4 adc")
+    loaded = manifest.load(str(tmp_path))
+    known = boards.load_all()
+    problems = {board.name: {p.path for p in board_fit.wants(loaded, board)} for board in known}
+    for board in known:
+        for problem in board_fit.wants(loaded, board, known):
+            named = problem.hint.partition("another board: ")[2].partition(" and ")[0]
+            for other in [name for name in named.split(", ") if name]:
+                assert problem.path not in problems[other] or problem.path[0] == "pins", (board.name, other)
+
+
+# -- the command line
+
+@pytest.fixture
+def greenhouse(tmp_path):
+    assert clawlite("new", "g", cwd=tmp_path).returncode == 0
+    return tmp_path / "g"
+
+
+def test_build_says_on_one_line_what_fits(greenhouse):
+    done = clawlite("build", cwd=greenhouse)
+    assert done.stdout.splitlines()[-1] == "  fits linux, pico-w, pico2-w, sim"
+    done = clawlite("build", "--board", "esp32-c3", cwd=greenhouse)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[0] == "clawlite.toml:9: pins[0].pin: esp32-c3 has no pin 26 - pins for adc on esp32-c3: 0-4"
+    done = clawlite("build", "--board", "pico-w", "--json", cwd=greenhouse)
+    assert done.returncode == 0 and json.loads(done.stdout)["board"] == "pico-w"
+    done = clawlite("check", "--board", "pico", "--json", cwd=greenhouse)
+    assert done.returncode == 2 and json.loads(done.stdout)["error"]["data"]["problems"][0]["line"] == 20
+
+
+@pytest.mark.parametrize("fitting, others, said", [
+    (["a", "b"], [], "fits every board (2)"), (["a", "b"], ["c"], "fits every board but c; why: clawlite check --board c"),
+    (["a"], ["b", "c"], "fits a"), ([], ["b"], "fits no board; why: clawlite check --board b")])
+def test_the_line_about_boards(fitting, others, said):
+    assert board_text.fits(fitting, others) == said
+
+
+def test_boards_lists_them_within_80_columns(tmp_path):
+    done = clawlite("boards", cwd=tmp_path)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "") and max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines[1:-1]] == NAMES
+    found = json.loads(clawlite("boards", "--json", cwd=tmp_path).stdout)
+    assert [board["name"] for board in found] == NAMES
+    assert {tuple(board) for board in found} == {(*board_profile.Profile.__struct_fields__, "file")}
+    assert found[0]["network"] == {"links": ["wifi"], "tls": True} and found[0]["pins"]["reserved"]["6-11"] == "wired to the flash"
+
+
+def test_one_board(tmp_path):
+    done = clawlite("boards", "esp32", cwd=tmp_path)
+    assert done.returncode == 0 and "  heap_bytes                 ? 134544\n" in done.stdout and "nobody has checked" in done.stdout
+    assert json.loads(clawlite("boards", "esp32", "--json", cwd=tmp_path).stdout)["heap_bytes"] == 134544
+    done = clawlite("boards", "esp", cwd=tmp_path)
+    assert done.returncode == 2 and "unknown board esp" in done.stderr and done.stdout == ""
+
+
+def test_a_profile_of_ones_own(greenhouse):
+    done = clawlite("boards", "new", "mine", "--from", "pico-w", cwd=greenhouse)
+    assert (done.returncode, done.stdout) == (0, "") and done.stderr.startswith("Made boards/mine.toml after pico-w.\n")
+    mine, theirs = boards.load("mine", str(greenhouse)), boards.load("pico-w")
+    different = {key for key in mine if mine[key] != theirs[key]}
+    assert different == {"name", "title", "sources", "unchecked"} and "abilities" in mine["unchecked"]
+    before = (greenhouse / "boards/mine.toml").read_bytes()
+    done = clawlite("boards", "new", "mine", "--from", "pico", cwd=greenhouse)
+    assert done.returncode == 2 and "boards/mine.toml is there already" in done.stderr
+    assert (greenhouse / "boards/mine.toml").read_bytes() == before
+    assert clawlite("build", "--board", "mine", cwd=greenhouse).returncode == 0
+    assert clawlite("build", cwd=greenhouse).stdout.splitlines()[-1] == "  fits linux, mine, pico-w, pico2-w, sim"
+    assert "boards/mine.toml" in clawlite("boards", "mine", cwd=greenhouse).stdout
+
+
+def test_ones_own_come_before_those_of_the_package_and_are_found_from_elsewhere(greenhouse):
+    assert clawlite("boards", "new", "pico", "--from", "pico-w", cwd=greenhouse).returncode == 0
+    assert clawlite("build", "--board", "pico", cwd=greenhouse).returncode == 0
+    assert clawlite("build", "g", "--board", "pico", cwd=greenhouse.parent).returncode == 0
+    (greenhouse / "boards/pico.toml").write_text("name = 1\n")
+    done = clawlite("build", "g", "--board", "pico", cwd=greenhouse.parent)
+    assert done.returncode == 2 and "g/boards/pico.toml:1: name: expected" in done.stderr
+    assert clawlite("build", cwd=greenhouse).returncode == 0
+
+
+@pytest.mark.parametrize("words", [["new", "new", "--from", "pico"], ["new", "../x", "--from", "pico"], ["new", "x", "--from", "nano"],
+                                   ["new", "x"], ["new"]], ids=" ".join)
+def test_a_profile_that_cannot_be_begun(tmp_path, words):
+    done = clawlite("boards", *words, cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == "" and "Traceback" not in done.stderr and not (tmp_path / "boards").exists()
+
+
+def test_the_package_needs_no_board_to_be_listed_by_hand():
+    """Every name of the design has its file, and no other is there."""
+    assert sorted(path.stem for path in (ROOT / "boards").iterdir()) == NAMES
+    done = subprocess.run([sys.executable, "-c", "from clawlite.host import boards; print(len(boards.rows()))"], cwd="/", capture_output=True,
+                          text=True, env=dict(os.environ, PYTHONPATH=str(ROOT)))
+    assert done.stdout == f"{len(NAMES)}\n", done.stderr

@@ -1,0 +1,39 @@
+// MicroPython with 32-bit words (its WebAssembly port) as a board: node words32.mjs PACKAGE TREE AGENT
+//
+// TREE has a board's .mpy files and words32_board.mpy, AGENT an image and its tools.py.  It collects only between calls from
+// here.  Prints one JSON line: bytes of heap in use before ours, when READY, and after a turn.
+import { readFileSync, readdirSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+const [packageFolder, tree, agent] = process.argv.slice(2);
+const { loadMicroPython } = await import(pathToFileURL(packageFolder + "/micropython.mjs"));
+const mp = await loadMicroPython({ heapsize: 1 << 20, stdout: () => {}, linebuffer: true });
+
+function copy(from, to) {
+  try { mp.FS.mkdir(to); } catch { /* it is there */ }
+  for (const entry of readdirSync(from, { withFileTypes: true })) {
+    if (entry.isFile()) mp.FS.writeFile(to + "/" + entry.name, readFileSync(from + "/" + entry.name));
+  }
+}
+
+function used() {
+  mp.runPython("import gc; gc.collect()");
+  mp.runPython("gc.collect(); _used = gc.mem_alloc()");
+  return mp.globals.get("_used");
+}
+
+copy(tree, "/lib");
+copy(agent, "/agent");
+// There is no network here; a provider is away.
+mp.FS.writeFile("/lib/socket.py", "SOCK_STREAM = 1\ndef getaddrinfo(*_):\n    raise OSError(113)\n");
+try {
+  mp.runPython("import binascii, hashlib, json, os, select, socket, struct, sys, time, words32_board");
+  const start = used();
+  mp.runPython("device = words32_board.ready('/agent/claw.cbor')");
+  const ready = used() - start;
+  mp.runPython("words32_board.turn(device)");
+  console.log(JSON.stringify({ start, ready, after: used() - start }));
+} catch (e) {
+  console.error(String(e.message));
+  process.exit(1);
+}

