@@ -86,6 +86,15 @@ def test_pins_of_a_profile_fit_each_other(name):
     assert not numbers["reserved"] & numbers["digital"] and not numbers["pwm"] & numbers["input_only"]
 
 
+def test_the_documentation_has_the_profiles_facts():
+    rows = [line for line in (ROOT / "docs/boards.md").read_text().splitlines() if line.startswith("| `")]
+    for profile in boards.load_all():
+        row, = [row for row in rows if f"`{profile.name}`" in row.split("|")[1]]
+        for fact in (str(profile.word_bits), f"{profile.heap_bytes:,}" if profile.heap_bytes else "-",
+                     f"{profile.flash_bytes:,}" if profile.flash_bytes else "-"):
+            assert f"| {fact} |" in row, (profile.name, fact)
+
+
 # -- a profile with mistakes
 
 def mistakes(tmp_path, old: str, new: str) -> str:
