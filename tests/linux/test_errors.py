@@ -170,10 +170,10 @@ def test_a_log_that_nobody_demands_is_no_error(serving, tmp_path):
     (tmp_path / "home/state/bench").write_text("a file stands where the folder belongs")
     with serving({}) as agent:
         agent.initialize()
+        assert agent.is_serving()
+        (tmp_path / "home/state/bench").unlink()
         agent.line(json.dumps(tool_call("quick", number=1)))
         assert agent.message()["result"]["isError"] is False
-        (tmp_path / "home/state/bench").unlink()
-        assert agent.is_serving()
         agent.end()
         assert agent.wait() == 0 and len(agent.errors().splitlines()) == 1
     assert len(events(tmp_path, "tool.call")) == 1 and transitions(tmp_path)[:2] == ["STARTING", "READY"]     # it waited for the folder
