@@ -140,9 +140,29 @@ def ports(watch, as_json):
     """Show what is attached: ports, boards, who has them open."""
     from clawlite.host import ports as serial
     if watch:
-        ui.watched(serial.watch(), as_json)
-    else:
-        ui.attached(serial.ports(), as_json)
+        return ui.watched(serial.watch(), as_json)
+    ui.attached(serial.ports(), as_json)
+
+
+@cli.command()
+@click.argument("manifest", default=".")
+@click.option("--port", metavar="PORT", help="a device, a link to one, or an id of clawlite ports; else the only board")
+@click.option("--dir", "folder", metavar="DIR", help="a folder in its place: a mounted card, the --fs of a virtual board")
+@click.option("--ssh", metavar="HOST", help="not built yet")
+@click.option("--firmware", metavar="FILE", help="not built yet")
+@click.option("--board", metavar="BOARD", help="refuse what this board cannot honour; else as the port says")
+@click.option("--dry-run", is_flag=True, help="show what would change, and change nothing")
+@click.option("--yes", is_flag=True, help="do not ask")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+def flash(manifest, port, folder, ssh, firmware, board, dry_run, yes, as_json):
+    """Write an agent to a board, and see it boot.
+
+    MANIFEST may be an image.  What the board runs stays until the new one is whole, and is there to fall back to.
+    """
+    from clawlite.host import flash as work
+    with work.target(port, folder, {"ssh": ssh, "firmware": firmware}) as target:
+        ui.flashed(work.flash(manifest, target, dry_run, board, lambda found: ui.flashing(found, as_json), lambda: ui.agree("--yes", yes),
+                              ui.Progress()), as_json)
 
 
 @cli.command()

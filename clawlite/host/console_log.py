@@ -37,6 +37,6 @@ class ConsoleLog:
     def _write(self, direction: str, data: bytes):
         if self._file:
             text = json.dumps(data.decode("utf-8", "surrogateescape"), ensure_ascii=False)
-            text = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            text = text.encode("utf-8", "backslashreplace").decode()
             now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
             self._file.write(f"{now} {direction} {text}\n")

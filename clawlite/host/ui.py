@@ -97,16 +97,73 @@ def attached(found: list, as_json: bool) -> None:
         talk(f"No board is attached: {next_step(found)}.")
 
 
-def watched(changes, as_json: bool) -> None:
+def watched(changes, as_json: bool) -> int:
+    """Print each change until Ctrl-C; return the exit code."""
     marks = {"added": "+", "removed": "-", "changed": "="}
-    for what, port in changes:
-        print(json.dumps({"event": what, **port}, ensure_ascii=False) if as_json else f"{marks[what]} {_port(port)}", flush=True)
+    try:
+        for what, port in changes:
+            print(json.dumps({"event": what, **port}, ensure_ascii=False) if as_json else f"{marks[what]} {_port(port)}", flush=True)
+    except KeyboardInterrupt:
+        pass
+    return 130
 
 
 def _port(port: dict) -> str:
     held = ", ".join(f"{holder['name']} (pid {holder['pid']})" for holder in port["holders"])
     state = f"{port['state']}: {held}" if port["state"] == "busy" and held else port["state"]
     return f"{port['port'] or '-':16} {' or '.join(port['boards']) or '?':20} {port['serial'] or '-':18} {state:14} {port['id']}"
+
+
+def flashing(found: dict, as_json: bool) -> None:
+    """Show what a flash will change, before it does: talk, as what was done is the data."""
+    if as_json:
+        return
+    for file in found["files"]:
+        if file["change"] != "same":
+            talk(f"  {file['change']:8} {file['path']:24} {file['bytes']:7} bytes  {(file['sha256'] or '')[:12]}")
+    same = sum(file["change"] == "same" for file in found["files"])
+    board = f" ({found['board']})" if found["board"] else ""
+    talk(f"{found['target']}{board}: slot {found['slot']}, {found['travels']} bytes to write, {same} file{'s' if same != 1 else ''} the same")
+
+
+def flashed(found: dict, as_json: bool) -> None:
+    if as_json:
+        document(found)
+    elif found["said"]:
+        print(found["said"])
+        talk(f"Next: clawlite console --port {found['target']}")
+    elif found["written"]:
+        talk(f"Written; slot {found['slot']} boots next.")
+    elif not found["dry_run"]:
+        talk("Nothing to write: the board has this already.")
+
+
+def agree(flag: str, yes: bool) -> None:
+    """Ask a person whether to go on.  Raises ``ClawError`` after a no, and without a terminal unless *yes*."""
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ClawError("this changes the board, and there is no terminal to ask on", f"say so with {flag}")
+    sys.stderr.write("Write this? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        error = ClawError("nothing was written")
+        error.exit_code = 1
+        raise error
+
+
+class Progress:
+    """A line on a terminal that tells how far it is; elsewhere nothing."""
+
+    def __init__(self):
+        self._done = 0
+
+    def __call__(self, total: int, more: int) -> None:
+        self._done += more
+        if sys.stderr.isatty() and more:
+            end = "\n" if self._done == total else ""
+            sys.stderr.write(f"\r{self._done * 100 // total:3} % of {total} bytes{end}")
+            sys.stderr.flush()
 
 
 def failed(error: ClawError, as_json: bool) -> int:
