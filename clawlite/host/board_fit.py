@@ -3,13 +3,15 @@
 1. The profile decides, nothing is tried.  2. A way out that is another board is named only where one is known that can.
 3. What this version builds nowhere is said by ``unbuilt``; where both speak of one field, the board's sentence stands.
 """
+import typing
 
 from clawlite.host import board_heap, boards, chain, compiler
-from clawlite.host.board_profile import Profile, has
+from clawlite.host.board_profile import Ability, Profile, has
 from clawlite.host.document import LinePlace
 from clawlite.host.problems import ManifestErrors, Problem, Problems
 
 _SHOWN_BOARDS = 6
+_ABILITIES = set(typing.get_args(Ability)) - {"http", "https"}
 
 
 class Need:
@@ -95,8 +97,9 @@ def sizes(manifest, board: Profile, need: Need, known: list = ()) -> list[Proble
 # -- what is wanted, and where that stands
 
 def _abilities(manifest, board: Profile, known: list, problems: Problems) -> None:
+    """But for those of the network.  What is no ability (of a provider that this version does not have) is refused anyway."""
     for ability in compiler.requires(manifest):
-        if ability not in board.abilities and ability not in ("http", "https"):
+        if ability in _ABILITIES and ability not in board.abilities:
             place, path = _where(manifest, ability)
             problems.add(place, path, f"this needs {ability}, which {board.name} does not have",
                          hint=_other(known, lambda b: ability in b.abilities, "leave it out"))

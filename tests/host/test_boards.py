@@ -186,6 +186,18 @@ def test_what_is_built_nowhere_is_said_with_the_rest(tmp_path):
     assert any("Memory is not supported" in line for line in lines), lines
 
 
+def test_a_provider_that_exists_nowhere_is_no_boards_fault(tmp_path):
+    project(tmp_path, "custom", "builtin:oracle", *REST)
+    assert [line.split(": ")[:2] for line in refused(tmp_path, "pico")] == [["claw.yaml:7", "spec.providers[0].inline.endpoint"]]
+    project(tmp_path, "openai-compatible", "ws://h/v1", *REST)
+    assert [line.split(": ")[:2] for line in refused(tmp_path, "pico")] == [["claw.yaml:7", "spec.providers[0].inline.endpoint"]]
+
+
+def test_an_odd_escape_in_tools_py_is_not_said_twice(tmp_path):
+    project(tmp_path, tools_py='def look() -> str:\n    """Look."""\n    return "\\d"\n')
+    assert "Warning" not in clawlite("build", "--board", "pico", cwd=tmp_path).stderr
+
+
 def test_a_store_that_is_larger_than_the_flash(tmp_path):
     project(tmp_path)
     text = (tmp_path / "claw.yaml").read_text()
