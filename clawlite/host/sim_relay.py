@@ -28,8 +28,22 @@ _START = """
 def _start(folder, mark, files):
     import os, sys, vfs
     del globals()["_start"]
+    class Flash:                        # VfsPosix below a folder renames "/a" to itself: both names share one buffer
+        def __init__(self):
+            self._files = vfs.VfsPosix(folder)
+        def __getattr__(self, name):
+            return getattr(self._files, name)
+        def rename(self, old, new):
+            was = self._files.getcwd() or "/"
+            def named(path):
+                return path[1:] if path[0] == "/" else (was + "/" + path).lstrip("/")
+            self._files.chdir("/")
+            try:
+                self._files.rename(named(old), named(new))
+            finally:
+                self._files.chdir(was)
     vfs.umount("/")
-    vfs.mount(vfs.VfsPosix(folder), "/")
+    vfs.mount(Flash(), "/")
     os.chdir("/")
     del sys.argv[:]
     sys.stdout.write(mark)
