@@ -45,7 +45,7 @@ def test_every_part_of_an_image_fits_its_rule(path):
             check(rule, part(number))
     for offset, size, _ in image.tools.values():
         check("tool", image.part(layout.RECORDS, offset, size))
-    assert rows(part(layout.RULES))
+    assert rows(part(layout.RULES)) or not image.tools
     for row in rows(part(layout.RULES)):
         check("rule", row)
 

@@ -83,8 +83,8 @@ class Day:
             elif kind == E.RUN:
                 self.ran.append(effect[2].name)
                 self.agent.done(effect[1], (True, "ran"), self.ms)
-            elif kind not in (E.SAY, E.TELL, E.PROMPT, E.WRITE, E.LOG, E.CLOSE, E.CANCEL):      # what other shells carry out to the disk
-                self.agent.done(effect[1], (True, None), self.ms)
+            elif kind == E.KEEP:        # no other process has begun anything
+                self.agent.done(effect[1], (True, []), self.ms)
             effect = self.agent.next_effect()
 
     def move(self, ms: int):
