@@ -151,10 +151,12 @@ def test_the_command_shows_virtual_boards(tmp_path):
 
 @needs_micropython
 def test_watching_tells_each_change(tmp_path):
-    with Agent(linux("ports", "--watch", "--json"), tmp_path, env={"CLAWLITE_STATE": tmp_path / "state"}) as watch:
+    with Agent(linux("ports", "--watch", "--json"), tmp_path, env={"CLAWLITE_STATE": tmp_path / "state"},
+               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)) as watch:     # ignored in a job with "&"
         def next_of(board):
-            while (event := watch.message())["port"] != board.path:     # this machine may have ports of its own
-                pass
+            event = watch.message()         # this machine may have ports of its own; a process that just begins holds this a moment
+            while event["port"] != board.path or event["event"] == "changed":
+                event = watch.message()
             return event["event"], event["boards"]
         with Sim() as board:
             assert next_of(board) == ("added", ["sim"])

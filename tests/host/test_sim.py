@@ -65,12 +65,13 @@ def test_ctrl_c_interrupts_main_and_leaves_its_variables(tmp_path):
     main = "import time\ncount = 7\nprint('running')\nwhile True:\n    time.sleep(1)\n"
     with simulated(tmp_path / "flash", main) as board, Client(board.path) as client:
         for _ in range(2):
+            client.expect(b"running\n")
             client.send(b"\x03")
             assert b"KeyboardInterrupt" in client.expect(PROMPT)
             client.send(b"count\r")
             client.expect(b"7\n" + PROMPT)
             client.send(b"\x04")
-            client.expect(b"running\n")
+        client.expect(b"running\n")
         assert mpremote(board.path, "exec", "print('taken over')") == "taken over\n"
 
 
