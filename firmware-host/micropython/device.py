@@ -100,8 +100,11 @@ class Device:
         self._ticks = ticks
         return self._now
 
-    def run(self) -> int:
-        """Serve until the end; return the exit code.  Every handler under way is closed, however it ends."""
+    def run(self, ready) -> int:
+        """Serve until the end; return the exit code.  Every handler under way is closed, however it ends.
+
+        ready  function() or None: called once, when the agent is READY for the first time
+        """
         try:
             gc.collect()
             gc.threshold(gc.mem_free() // 3)    # sooner than when all is full: what lives then lies closer together
@@ -114,6 +117,9 @@ class Device:
                 self.console.greet()
             self.settle()
             while self.code is None:
+                if ready and self.agent.is_ready:
+                    ready()
+                    ready = None
                 try:
                     self.step()
                 except KeyboardInterrupt:

@@ -10,11 +10,12 @@ from clawlite.core.image import Image
 ABILITIES = ("http", "log", "pins", "reflex", "replay", "tools", "tools.py")
 
 
-def load(path: str, folder: str) -> tuple:
+def load(path: str, folder: str, seal: bool, key) -> tuple:
     """Return (image, {function name: function}).
 
     path    the image
     folder  where tools.py lies
+    seal    also check the digest, and with *key*, bytes or None, the signature
     Raises ``OSError`` when the image cannot be read, ``ImageError``, ``ImageMismatch``.
     """
     file = open(path, "rb")
@@ -24,6 +25,9 @@ def load(path: str, folder: str) -> tuple:
         file.seek(offset)
         return file.read(length)
     image = Image(read, size)
+    if seal:
+        from clawlite.core.seal import check
+        check(read, size, image.seal_at, key)
     image.require(ABILITIES, "this board")
     functions = {}
     for name, digest in image.companions:

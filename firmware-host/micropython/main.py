@@ -1,6 +1,6 @@
-"""What a MicroPython board starts: the image beside this file, on the console.
+"""What a MicroPython board starts: an image, on the console.
 
-On the unix port: ``micropython main.py IMAGE [--stdio]``.
+On the unix port: ``micropython main.py IMAGE [--stdio]``.  A board with slots calls ``attempt`` and ``run`` (boot/bootwindow.py).
 """
 import gc
 import sys
@@ -8,45 +8,63 @@ import sys
 _LOAD_BYTES = 4096              # while modules load: what stays lies together then, below what was only of use to load it
 
 
-def open_device(path: str, folder: str, operator: bool):
+def open_device(path: str, folder: str, operator: bool, state: str = None, seal: bool = False, key=None):
     """Return the ``device.Device`` for the image at *path*; what only loading needs is out of memory again.
 
+    folder, seal, key  as in loader.py
+    operator           see device.py
+    state              where the log, the meters and secrets lie; None: in *folder*
     Raises ``OSError``, ``ImageError``, ``ImageMismatch``.
     """
     gc.threshold(_LOAD_BYTES)
     from loader import load
     from memory import drop
-    image, maker = load(path, folder)
+    image, maker = load(path, folder, seal, key)
     del load
     drop()
     from device import Device
-    device = Device(image, maker, folder, operator)
+    device = Device(image, maker, state or folder, operator)
     drop()
     gc.threshold(-1)
     return device
 
 
-def main(args: list) -> int:
-    """Return the exit code: 0 done, 1 out of memory, 2 bad image or one that does not fit, 130 interrupted."""
+def attempt(*arguments) -> tuple:
+    """Return (``Device``, ""), or (None, why there is none); the arguments are those of ``open_device``."""
     from clawlite.core.errors import ClawError
-    names = [arg for arg in args if arg != "--stdio"]
-    path = names[0] if names else "claw.cbor"
     try:
-        device = open_device(path, path.rpartition("/")[0] or ".", "--stdio" in args)
+        return open_device(*arguments), ""
     except OSError as e:
-        sys.stderr.write("clawlite: %s cannot be read: %s - name an image: main.py IMAGE, or put it here as claw.cbor\n" % (path, e))
-        return 2
+        why = "%s cannot be read: %s - name an image: main.py IMAGE, or put it here as claw.cbor" % (arguments[0], e)
     except ClawError as e:
-        sys.stderr.write("clawlite: %s%s\n" % (e.message, " - " + e.hint if e.hint else ""))
-        return 2
+        why = e.message + (" - " + e.hint if e.hint else "")
     except MemoryError as e:
-        sys.stderr.write("clawlite: %s does not fit into this board's memory: %s - build a smaller agent\n" % (path, e))
-        return 2
+        why = "%s does not fit into this board's memory: %s - build a smaller agent" % (arguments[0], e)
+    return None, why
+
+
+def run(device, ready) -> int:
+    """Serve until the end; return the exit code: what ``Device.run`` returns, 1 out of memory.
+
+    ready  function(), called when the agent has been READY for the first time, or None
+    """
     try:
-        return device.run()
+        return device.run(ready)
     except MemoryError as e:            # where no turn and no record could take the blame
         sys.stderr.write("clawlite: out of memory: %s - start again, or build a smaller agent\n" % e)
         return 1
+
+
+def main(args: list) -> int:
+    """Return the exit code: that of ``run``, 2 bad image or one that does not fit."""
+    names = [arg for arg in args if arg != "--stdio"]
+    path = names[0] if names else "claw.cbor"
+    folder = path.rpartition("/")[0] or "."
+    device, why = attempt(path, folder, "--stdio" in args)
+    if device:
+        return run(device, None)
+    sys.stderr.write("clawlite: %s\n" % why)
+    return 2
 
 
 if __name__ == "__main__":

@@ -1,0 +1,183 @@
+"""What a flash does, step by step, decided before anything is written; the same for a board's port and for a folder.
+
+1. The slot that was READY last is never touched: the other one is written (firmware-host/micropython/boot/slots.py has the layout).
+2. A slot that is written has no image: its old one waits under another name, and the new one gets its name when all of the slot
+   was read back by hash.  What starts a slot, and the boot record, are read back before they get their names too.
+3. The boot record comes last.  Whatever step is the last one that happened, the old image boots, or the new one.
+4. What the board holds already is copied there, and does not travel.
+"""
+import hashlib
+import posixpath
+import struct
+import zlib
+from dataclasses import dataclass, field
+
+RECORD = "/claw.boot"
+SLOTS = ("a", "b")
+FOLDERS = ("/lib", "/claw-a", "/claw-b")
+MAX_TRIALS = 3                  # as in bootwindow.py
+_OTHER = {"a": "b", "b": "a", None: "a"}
+_NEW = ".new"
+_HEAD = ">4sI1sBB"
+_BLOCK = 4096                   # bytes that a file takes at least, for the room that is wanted
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What shall be on the board.
+
+    shared  {path: bytes} of what chooses a slot, /main.py last
+    slot    {name: bytes} of what stands in the slot's folder
+    image   bytes
+    """
+    shared: dict
+    slot: dict
+    image: bytes
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is on the board.
+
+    files    {path: SHA-256, hex} of files that a flash may write, in the top folder and in ``FOLDERS``
+    whole    slots whose image has a right CRC
+    records  what the files of the boot record hold
+    free     bytes, or None when it does not tell
+    folders  those of ``FOLDERS`` that are there
+    """
+    files: dict
+    whole: tuple = ()
+    records: tuple = ()
+    free: int = None
+    folders: tuple = ()
+
+
+@dataclass
+class Plan:
+    """What a flash does.
+
+    boots    the slot that boots now, or None
+    slot     the slot that boots afterwards
+    changes  [{path, change, bytes, sha256}]: new, changed, same or gone, compared with what boots now
+    steps    [(what, ...)]: ("mkdir", path), ("write", path, bytes), ("copy", path, bytes, from), ("rename", from, to), ("remove", path),
+             ("verify", {path: SHA-256})
+    """
+    boots: str
+    slot: str
+    changes: list
+    steps: list = field(default_factory=list)
+
+    @property
+    def travels(self) -> int:
+        """Bytes that go to the board."""
+        return sum(len(step[2]) for step in self.steps if step[0] == "write")
+
+    @property
+    def wants(self) -> int:
+        """Bytes of room that the steps take at most."""
+        return sum(-(-len(step[2]) // _BLOCK) * _BLOCK for step in self.steps if step[0] in ("write", "copy"))
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def newest(records: tuple):
+    """Return (counter, slot, trials, checked) of the boot record that counts, or None."""
+    found = [struct.unpack(_HEAD, data[:11])[1:] for data in records
+             if len(data) == 15 and data[:4] == b"CLB1" and data[8:9] in (b"a", b"b") and int.from_bytes(data[11:], "big") == zlib.crc32(data[:11])]
+    return max((counter, slot.decode(), trials, checked) for counter, slot, trials, checked in found) if found else None
+
+
+def record(counter: int, slot: str) -> bytes:
+    """Return the boot record that makes *slot* the one to boot: no trials yet, its digest to be checked."""
+    data = struct.pack(_HEAD, b"CLB1", counter & 0xffffffff, slot.encode(), 0, 0)
+    return data + zlib.crc32(data).to_bytes(4, "big")
+
+
+def plan(look: Look, want: Contents) -> Plan:
+    """Return what turns *look* into *want*; no steps when it is so already."""
+    known = newest(look.records) or (0, "a", 0, 0)
+    boots, kept = _slots(look, known)
+    made = Plan(boots, boots, _changes(look, want, boots))
+    made.steps = _Part(look, {path: (path, data) for path, data in want.shared.items()}).steps(verify_first=True)
+    if not boots or any(change["change"] != "same" for change in made.changes if change["path"] not in want.shared):
+        made.slot = _OTHER[kept]
+        made.steps += _slot_steps(look, want, kept, made.slot)
+        data = record(known[0] + 1, made.slot)
+        made.steps += [("write", RECORD + _NEW, data), ("verify", {RECORD + _NEW: digest(data)}), ("rename", RECORD + _NEW, RECORD)]
+    return made
+
+
+def _slots(look: Look, known: tuple) -> tuple:
+    """Return (the slot that boots next, the one to keep: it was READY last, or is the only one); None for none."""
+    _, slot, trials, checked = known
+    whole = [name for name in (slot, _OTHER[slot]) if name in look.whole]
+    if len(whole) < 2:
+        return (whole or [None]) * 2
+    if trials >= MAX_TRIALS:
+        return whole[1], whole[1]
+    return slot, slot if checked and not trials else whole[1]
+
+
+def _slot_steps(look: Look, want: Contents, kept, slot: str) -> list:
+    """Return the steps that make *slot* what is wanted, its image last; *kept*: another slot, to copy from, or None."""
+    image, folder = f"/claw-{slot}.cbor", f"/claw-{slot}"
+    part = _Part(look, {f"{folder}/{name}": (f"/claw-{kept}/{name}", data) for name, data in want.slot.items()})
+    steps = part.steps(verify_first=False)
+    renamed = {step[1] for step in steps if step[0] == "rename"}
+    steps += [("remove", path) for path in sorted(look.files)
+              if posixpath.dirname(path) == folder and path not in part.files and path not in renamed]
+    have, waiting, wanted = look.files.get(image), look.files.get(image + _NEW), digest(want.image)
+    if steps or have != wanted:
+        if have:
+            steps.insert(0, ("rename", image, image + _NEW))
+            waiting = have
+        if waiting != wanted:
+            same = kept and look.files.get(f"/claw-{kept}.cbor") == wanted
+            steps.append(("copy", image + _NEW, want.image, f"/claw-{kept}.cbor") if same else ("write", image + _NEW, want.image))
+        have = None
+    now = image if have else image + _NEW
+    steps.append(("verify", {path: digest(data) for path, (_, data) in part.files.items()} | {now: wanted}))
+    return steps if have else steps + [("rename", now, image)]
+
+
+class _Part:
+    """Files that belong together.  files: {path: (where the same may lie already, bytes)}"""
+
+    def __init__(self, look: Look, files: dict):
+        self._look = look
+        self.files = files
+
+    def steps(self, verify_first: bool) -> list:
+        """Return the steps that bring what is missing; verify_first: nothing gets its name before all was read back."""
+        have = self._look.files
+        missing = {path: item for path, item in self.files.items() if have.get(path) != digest(item[1])}
+        folders = {posixpath.dirname(path) for path in missing} - {"/", *self._look.folders}
+        steps, renames = [("mkdir", folder) for folder in sorted(folders)], []
+        for path, (source, data) in missing.items():
+            steps += _brought(self._look, source, path + _NEW, data)
+            (renames if verify_first else steps).append(("rename", path + _NEW, path))
+        if renames:
+            steps.append(("verify", {path + _NEW: digest(item[1]) for path, item in missing.items()}))
+        return steps + renames
+
+
+def _brought(look: Look, source: str, path: str, data: bytes) -> list:
+    """Return the step that brings *data* to *path*: from *source* on the board, when that is the same."""
+    if look.files.get(path) == digest(data):
+        return []
+    same = look.files.get(source) == digest(data)
+    return [("copy", path, data, source)] if same else [("write", path, data)]
+
+
+def _changes(look: Look, want: Contents, boots) -> list:
+    slot = boots or "a"
+    files = {**want.shared, **{f"/claw-{slot}/{name}": data for name, data in want.slot.items()}, f"/claw-{slot}.cbor": want.image}
+    found = []
+    for path, data in sorted(files.items()):
+        have = look.files.get(path)
+        found.append({"path": path, "change": "new" if have is None else "same" if have == digest(data) else "changed", "bytes": len(data),
+                      "sha256": digest(data)})
+    gone = [path for path in look.files if posixpath.dirname(path) == f"/claw-{slot}" and path not in files and boots]
+    return found + [{"path": path, "change": "gone", "bytes": 0, "sha256": None} for path in sorted(gone)]

@@ -1,0 +1,169 @@
+"""What runs first on a board: the boot window and safe mode, then the image of the right slot (slots.py).
+
+1. No image locks its maker out: for a short time after each reset nothing of it has run, and Ctrl-C ends the start; neither
+   does it start while the file ``safe-mode`` is there or the safe-mode pin is low.  Then the REPL is free.
+2. An image that cannot be opened is left at once, one that was not READY in three boots after them: the other slot is taken,
+   when that one opens, and a line says so.  With no other, the only one is tried at each reset.
+3. A slot's digest is checked at its first boot, and with ``device.key`` its signature at each; its CRC at each boot.
+4. Settings are ``/boot.json``, which a person writes and nothing of ours changes: {"window_ms": 2000, "safe_pin": 15}.
+"""
+import gc
+import os
+import sys
+import time
+
+import slots
+
+_TRIALS = 3
+_WINDOW_MS = 2000
+_MIN_WINDOW_MS, _MAX_WINDOW_MS = 100, 60000
+_MAX_PIN = 255
+_MAX_SETTINGS = 512             # bytes
+_MIN_KEY = 16
+
+
+def start(root: str = ""):
+    """Return (function that runs an agent, the agent), or None: the REPL is next.  Never raises ``Exception``.
+
+    root  as in slots.py; what an agent keeps lies in its folder ``state``
+    """
+    for name in ("bootwindow", "slots"):            # whoever holds them still has them; later they are out of memory
+        sys.modules.pop(name, None)
+    window_ms, pin = _settings(root)
+    slot, trials, checked = slots.read(root)
+    try:
+        if _is_held(root, pin):
+            return None
+        _say("Ctrl-C within %d ms keeps the agent from starting" % window_ms)
+        if _waits(root, pin, window_ms):
+            return _open(root, slot, trials, checked)
+    except KeyboardInterrupt:
+        _say("interrupted, the agent does not start")
+    return None
+
+
+def _open(root: str, slot: str, trials: int, checked: int):
+    """Return what ``start`` does, of the first slot that opens."""
+    key = _key(root)
+    order = [name for name in (slot, "b" if slot == "a" else "a") if _has(root + "/claw-" + name + ".cbor")]
+    if not order:
+        _say("there is no image here - write one with: clawlite flash")
+    elif len(order) > 1 and trials >= _TRIALS:
+        _say("slot %s was not ready in %d boots: slot %s is taken" % (slot, trials, order[1]))
+        order.reverse()
+    for name in order:
+        stays = name == slot
+        if not stays:
+            _say("slot %s boots now" % name)
+        _record(root, name, trials + 1 if stays else 1, checked if stays else 0)
+        try:
+            opened, why = _prepare(root, name, key, not (stays and checked))
+        except KeyboardInterrupt:
+            _record(root, slot, trials, checked)
+            raise
+        if opened:
+            return opened
+        _say("slot %s: %s" % (name, why))
+    if order:
+        _record(root, slot, trials, checked)
+        _say("no image boots - write one with: clawlite flash")
+    return None
+
+
+def _prepare(root: str, slot: str, key, is_new: bool) -> tuple:
+    """Return ((run, agent), "") for an image that opens, else (None, why not); nothing of it is left in memory then."""
+    before = set(sys.modules)
+    folder = root + "/claw-" + slot
+    sys.path.insert(0, folder)
+    try:
+        if not _has(root + "/state"):
+            os.mkdir(root + "/state")
+        if key is not None and len(key) < _MIN_KEY:
+            return None, "device.key holds %d bytes, expected %d or more" % (len(key), _MIN_KEY)
+        import main
+        device, why = main.attempt(folder + ".cbor", folder, False, root + "/state", is_new or key is not None, key)
+        if device:
+            return (main.run, device), ""
+    except Exception as e:
+        why = "%s: %s" % (type(e).__name__, e)
+    sys.path.remove(folder)
+    for name in list(sys.modules):
+        if name not in before:
+            del sys.modules[name]
+    gc.collect()
+    return None, why
+
+
+def _settings(root: str) -> tuple:
+    """Return (window in ms, safe-mode pin or None).  What is wrong in the file is told, and counts for nothing."""
+    import json
+    window_ms, pin = _WINDOW_MS, None
+    try:
+        with open(root + "/boot.json") as file:
+            found = json.loads(file.read(_MAX_SETTINGS))
+        if found.get("window_ms", window_ms) in range(_MIN_WINDOW_MS, _MAX_WINDOW_MS + 1):
+            window_ms = found.get("window_ms", window_ms)
+        else:
+            _say("boot.json: window_ms: expected %d to %d" % (_MIN_WINDOW_MS, _MAX_WINDOW_MS))
+        if "safe_pin" in found and found["safe_pin"] not in range(_MAX_PIN + 1):
+            _say("boot.json: safe_pin: expected the number of a pin")
+        elif "safe_pin" in found:
+            from machine import Pin
+            pin = Pin(found["safe_pin"], Pin.IN, Pin.PULL_UP)
+    except OSError:
+        pass
+    except ImportError:
+        _say("boot.json: safe_pin: there are no pins here; the file safe-mode does the same")
+    except Exception as e:
+        _say("boot.json: %s" % e)
+    return window_ms, pin
+
+
+def _is_held(root: str, pin) -> bool:
+    if _has(root + "/safe-mode"):
+        _say("safe mode, the agent does not start: the file safe-mode is there")
+    elif pin is not None and not pin.value():
+        _say("safe mode, the agent does not start: its pin is low")
+    else:
+        return False
+    return True
+
+
+def _waits(root: str, pin, window_ms: int) -> bool:
+    """Return True when nobody has kept the agent from starting in that time."""
+    begun = time.ticks_ms()
+    while time.ticks_diff(time.ticks_ms(), begun) < window_ms:
+        if pin is not None and _is_held(root, pin):
+            return False
+        time.sleep_ms(10)
+    return True
+
+
+def _key(root: str):
+    """Return the device key, or None without one; b"" for one that cannot be read, which no image is signed with."""
+    if not _has(root + "/device.key"):
+        return None
+    try:
+        with open(root + "/device.key", "rb") as file:
+            return file.read(4096).strip()
+    except OSError:
+        return b""
+
+
+def _record(root: str, slot: str, trials: int, checked: int):
+    try:
+        slots.write(root, slot, trials, checked)
+    except OSError as e:                # a flash that is full still boots
+        _say("the boot record cannot be written: %s" % e)
+
+
+def _has(path: str) -> bool:
+    try:
+        os.stat(path)
+        return True
+    except OSError:
+        return False
+
+
+def _say(text: str):
+    sys.stdout.write("clawlite: %s\n" % text)
