@@ -1,0 +1,188 @@
+"""A board on a serial port as the target of a flash, through mpremote: its raw REPL does what a step says.
+
+The board is reset into the raw REPL first, so that nothing of an agent runs, and again at the end, whatever happened: what it
+holds then boots.
+"""
+import binascii
+import contextlib
+import sys
+import time
+
+from clawlite.core.errors import ClawError
+from clawlite.host import ports
+from clawlite.host.flash_plan import FOLDERS, RECORD, Look
+
+_BAUD = 115200
+_PIECE = 512                    # bytes of a file in one command
+_QUIET_S = 75                   # a board that says nothing for so long does not boot: the longest boot window is 60 s
+_MPY = 6                        # the version of .mpy files that mpy-cross makes
+_SAID = 16384                   # bytes of a boot's talk that are kept
+_REBOOT, _READY, _PROMPT = b"soft reboot", b" is ready.", b"\r\n>>> "
+_TOOLS = """
+import os, sys, hashlib
+from binascii import hexlify, crc32, a2b_base64
+def _pieces(path, size):
+    with open(path, 'rb') as f:
+        while size:
+            data = f.read(min(size, 512))
+            if not data: break
+            size -= len(data)
+            yield data
+def _digest(path):
+    h = hashlib.sha256()
+    for data in _pieces(path, 1 << 30): h.update(data)
+    return str(hexlify(h.digest()), 'utf-8')
+def _list(folder):
+    try: return os.listdir(folder or '/')
+    except OSError: return []
+def _is(path, kind):
+    try: return os.stat(path)[0] & 0xf000 == kind
+    except OSError: return False
+def _whole(path):
+    with open(path, 'rb') as f:
+        size = f.seek(0, 2)
+        for end in (size - 40, size - 73):
+            if end > 0:
+                f.seek(end)
+                seal = f.read(5)
+                crc = 0
+                for data in _pieces(path, end): crc = crc32(data, crc)
+                if seal[0] == 0x44 and int.from_bytes(seal[1:], 'big') == crc & 0xffffffff: return True
+    return False
+def _copy(a, b):
+    with open(b, 'wb') as f:
+        for data in _pieces(a, 1 << 30): f.write(data)
+"""
+_LOOK = """
+print('mpy', getattr(sys.implementation, '_mpy', 0) & 0xff)
+try:
+    s = os.statvfs('/')
+    print('free', s[0] * s[3])
+except (OSError, AttributeError): pass
+for folder in %r:
+    if folder and _is(folder, 0x4000): print('folder', folder)
+    for name in _list(folder):
+        path = folder + '/' + name
+        if _is(path, 0x8000) and (folder or name[:4] == 'claw' or name == 'main.py'):
+            print('file', _digest(path), path)
+for path in (%r, %r):
+    if _is(path, 0x8000): print('record', str(hexlify(next(_pieces(path, 16), b'')), 'utf-8'))
+for slot in 'ab':
+    if _is('/claw-' + slot + '.cbor', 0x8000) and _whole('/claw-' + slot + '.cbor'): print('whole', slot)
+"""
+_STEPS = {"mkdir": "os.mkdir(%r)", "rename": "os.rename(%r, %r)", "remove": "os.remove(%r)"}
+
+
+class BoardFailed(ClawError):
+    """The board does not answer, or could not do what it was told."""
+    exit_code = 1
+
+
+class Board:
+    """The board on a port; ``with Board(entry) as board:`` it is in its raw REPL.
+
+    entry  what ``ports.choose`` returned
+    Raises ``PortRefused``, ``BoardFailed``.
+    """
+    where = "port"
+
+    def __init__(self, entry: dict):
+        self.name, self.boards = entry["port"], entry["boards"]
+        self._port = None
+
+    def __enter__(self):
+        from mpremote.transport import TransportError
+        from mpremote.transport_serial import SerialTransport
+        try:
+            self._port = SerialTransport(self.name, _BAUD)
+        except (TransportError, OSError, ValueError):
+            raise ports.refused(self.name) from None
+        try:
+            with self._failing("does not come to its raw REPL", "reset it, or hold its safe-mode pin low"):
+                self._port.enter_raw_repl()
+                self._port.exec(_TOOLS)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(Exception):
+            if self._port.in_raw_repl:          # nothing has booted it yet: what it holds now runs on
+                self._port.serial.write(b"\x02\x04")
+        with contextlib.suppress(Exception):
+            self._port.close()
+
+    @contextlib.contextmanager
+    def _failing(self, what: str, hint: str):
+        """Make an error of ours of what mpremote raises; it prints what it cannot make sense of, which is talk."""
+        from mpremote.transport import TransportError, TransportExecError
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                yield
+        except TransportExecError as e:
+            said = e.error_output.strip().splitlines()[-1:] or ["nothing"]
+            raise BoardFailed(f"{self.name}: the board says: {said[0]}", hint) from None
+        except (TransportError, OSError, TypeError, ValueError) as e:       # pyserial's SerialException is an OSError
+            raise BoardFailed(f"{self.name} {what} ({e})", hint) from None
+
+    def _run(self, code: str) -> str:
+        with self._failing("stopped answering; what booted before still boots", "flash again"):
+            return self._port.exec(code).decode()
+
+    def look(self) -> Look:
+        """Return what is on the board.  Raises ``BoardFailed``."""
+        facts = [line.split(" ", 2) for line in self._run(_LOOK % (("",) + FOLDERS, RECORD, RECORD + ".new")).splitlines()]
+
+        def told(name: str) -> list:
+            return [fact[1] for fact in facts if fact[0] == name]
+        if told("mpy") != [str(_MPY)]:
+            raise BoardFailed(f"{self.name}: its MicroPython loads .mpy files of version {' '.join(told('mpy'))}, expected {_MPY}",
+                              "put MicroPython 1.23 or later on it")
+        return Look({fact[2]: fact[1] for fact in facts if fact[0] == "file"}, tuple(told("whole")),
+                    tuple(bytes.fromhex(text) for text in told("record")), int(told("free")[0]) if told("free") else None,
+                    tuple(told("folder")))
+
+    def read(self, path: str, limit: int) -> bytes:
+        return bytes.fromhex(self._run(f"print(str(hexlify(b''.join(_pieces({path!r}, {limit}))), 'utf-8'))").strip())
+
+    def digests(self, paths: list) -> dict:
+        """Return {path: SHA-256} of files that are there."""
+        lines = self._run(f"for p in {list(paths)!r}:\n    if _is(p, 0x8000): print(_digest(p), p)").splitlines()
+        return {path: digest for digest, _, path in (line.partition(" ") for line in lines)}
+
+    def do(self, step: tuple, tell) -> None:
+        """Carry one step out, all but "verify".  tell: function(bytes that went).  Raises ``BoardFailed``."""
+        what, path = step[:2]
+        if what in _STEPS:
+            self._run(_STEPS[what] % step[1:])
+        elif what == "copy":
+            self._run(f"_copy({step[3]!r}, {path!r})")
+        else:
+            self._run(f"f = open({path!r}, 'wb')\nw = f.write")
+            for at in range(0, len(step[2]), _PIECE):
+                piece = step[2][at:at + _PIECE]
+                self._run(f"w(a2b_base64({binascii.b2a_base64(piece, newline=False)!r}))")
+                tell(len(piece))
+            self._run("f.close()")
+
+    def boot(self) -> str:
+        """Reset the board and return what it says until its agent is ready.  Raises ``BoardFailed``: it does not get there."""
+        with self._failing("stopped answering while it booted", "reset it, and look at it with: clawlite console"):
+            self._port.exit_raw_repl()
+            self._port.serial.write(b"\x04")
+            self._port.serial.timeout = 0.2
+            said, quiet_since = b"", time.monotonic()
+            while _READY not in said and time.monotonic() - quiet_since < _QUIET_S:
+                data = self._port.serial.read(1) + self._port.serial.read(self._port.serial.in_waiting)
+                if data:
+                    said, quiet_since = (said + data)[-_SAID:], time.monotonic()
+                after = said.partition(_REBOOT)[2]
+                if after.endswith(_PROMPT):
+                    break
+        after = said.partition(_REBOOT)[2] or said
+        text = after.decode("utf-8", "replace").replace("\r\n", "\n").strip()
+        if _READY not in after:
+            raise BoardFailed(f"{self.name}: the new image did not boot; the board said: {text or 'nothing'}",
+                              "mend it and flash again; after three boots that fail the old image is taken")
+        return text
