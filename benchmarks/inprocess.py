@@ -7,6 +7,7 @@ Prints one JSON line, ``{"core": "pure", "cases": {name: [nanoseconds, ...]}}``;
     call      a line with a claw.tool.call until the bytes of its answer, through the real shell
     turn      a console line until its turn has ended: replay, one tool call, replay
 """
+import itertools
 import json
 import os
 import sys
@@ -105,11 +106,12 @@ def whole(image, requests: list):
 def call(image: str, rounds: int) -> dict:
     with open(os.path.join(os.path.dirname(image), "lines"), "rb") as file:
         opening, line = file.read().rsplit(b"\n", 2)[:2]
-    line += b"\n"
+    before, _, after = line.partition(b"-000000000000")
+    lines = itertools.cycle([before + b"-%012x" % number + after + b"\n" for number in range(8192)])    # more ids than are remembered
     made, sink = shell(image, True)
 
     def one():
-        made.framer.feed(line)
+        made.framer.feed(next(lines))
         made.take()
         made.log.flush()
     made.framer.feed(opening + b"\n")
@@ -122,7 +124,7 @@ def call(image: str, rounds: int) -> dict:
     quiet.log.flush = quiet.log._waiting.clear
 
     def unlogged():
-        quiet.framer.feed(line)
+        quiet.framer.feed(next(lines))
         quiet.take()
         quiet.log.flush()
     record = line.rstrip()

@@ -106,8 +106,9 @@ class Agent:
             self._end(task, None, error, now_ms)
 
     def _advance(self, task, value, error, now_ms: int):
-        task.tool = task.wake_ms = None
-        task.receives = False
+        if task.wake_ms is not None or task.tool is not None:
+            task.tool = task.wake_ms = None
+            task.receives = False
         try:
             while True:
                 effect = task.generator.throw(error) if error else task.generator.send(value)

@@ -7,6 +7,29 @@ from clawlite.core.recall import Recall, nothing
 from clawlite.core.rpc import field
 from clawlite.core.tools import call
 
+PLAIN = 1024                    # bytes of a record whose arguments are kept as they are; of longer ones, a fingerprint
+
+
+class Call(Once):
+    """One claw.tool.call, and who is answered at its end.
+
+    reply_id  the id of its JSON-RPC request
+    reply     function(message)
+    """
+
+    def ended(self, value, error, now_ms: int):
+        """Answer it: what must be remembered goes on record first."""
+        self.recall.now_ms = now_ms
+        record = self.end(value, error)
+        if record is not None:
+            self.agent.effects.append((KEEP, 0) + record)
+        if self.told:
+            self.told()
+        self.reply(rpc.error(self.reply_id, error) if error else rpc.result(self.reply_id, value.to_json()))
+        self.reply = None               # it is remembered for minutes; who asked is not
+        for number in self.joined or ():
+            self.agent.done(number, (True, None), now_ms)
+
 
 class Calls:
     """The calls of one operator's line.
@@ -16,6 +39,7 @@ class Calls:
 
     def __init__(self, agent):
         self.agent = agent
+        self.line_bytes = 0             # of the record that is being taken
 
     def begin(self, id, params: dict, reply, now_ms: int):
         """Begin ``claw.tool.call``; *reply* gets its answer, now or later."""
@@ -30,19 +54,13 @@ class Calls:
         sandbox = field(context, "sandbox", str, "context.", False)
         if sandbox is not None and sandbox != self.agent.image.agent.sandbox:
             raise InvalidParams("context.sandbox: unknown sandbox %s" % sandbox[:60], "this agent has: %s" % self.agent.image.agent.sandbox)
-        once = Once(self._recall(now_ms), request_id.lower(), [name, arguments, identity, policy, sandbox])
-
-        def ended(value, error, at_ms):
-            once.recall.now_ms = at_ms
-            record = once.end(value, error)
-            if record is not None:
-                self.agent.effects.append((KEEP, 0) + record)
-            if once.told:
-                once.told()
-            reply(rpc.error(id, error) if error else rpc.result(id, value.to_json()))
-            for number in once.joined or ():
-                self.agent.done(number, (True, None), at_ms)
-        once.number = self.agent.begin(call(self.agent.image, name, arguments, "operator", policy, once), ended, now_ms, None, once)
+        request = Call(self._recall(now_ms), request_id.lower(), [None, arguments, identity, policy, sandbox])
+        request.agent = self.agent
+        request.reply_id = id
+        request.reply = reply
+        if self.line_bytes > PLAIN:
+            request.is_long = True
+        request.number = self.agent.begin(call(self.agent.image, name, arguments, "operator", policy, request), request.ended, now_ms, None, request)
 
     def _recall(self, now_ms: int) -> Recall:
         agent = self.agent
@@ -53,19 +71,19 @@ class Calls:
 
     def answer(self, id, params: dict, approved: bool, reply, now_ms: int):
         """Answer a pending call.  An id that is unknown, expired or used releases nothing, and the reply says so."""
-        once = self._recall(now_ms).find(field(params, "request_id", str, "").lower())
+        known = self._recall(now_ms).find(field(params, "request_id", str, "").lower())
         reason = field(params, "reason", str, "", False)
-        task = self.agent.tasks.get(once.number) if once else None
+        task = self.agent.tasks.get(known.number) if known else None
         if task is None or task.approval is None:
             reply(rpc.result(id, {"acknowledged": False}))
             return
 
         def tell():                     # after it is on record, before the call's own answer
-            once.told = None
+            known.told = None
             reply(rpc.result(id, {"acknowledged": True}))
-        once.told = tell
+        known.told = tell
         self.agent.answer(task, approved, reason or "", now_ms)
-        if once.told:
+        if known.told:
             tell()
 
 

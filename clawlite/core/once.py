@@ -3,7 +3,6 @@
 What few calls need lies in onrecord.py, which a board loads for them and drops again.
 """
 from clawlite.core.effect import JOIN
-from clawlite.core.errors import Denied, InternalError, RequestError
 from clawlite.core.image import IDEMPOTENT, READ_ONLY
 from clawlite.core.record import BEGUN, ENDED, LOST, NEW, OPEN
 
@@ -16,6 +15,7 @@ class Once:
     asked    what must be the same: [tool, arguments, identity, policy, sandbox], or its fingerprint
     number   of its task
     waits    bool, it has asked a person
+    is_long  bool, its arguments are too long to be kept as they are
     told     function(): tell who approved or denied it so, before its answer leaves; or None
     joined   numbers of the tasks of requests with its id that wait for its end, or None
     answer   ``tools.Result`` or an error's JSON, when it is ENDED
@@ -23,7 +23,7 @@ class Once:
     due_ms   when it is forgotten, or None
     """
     number = told = joined = answer = due_ms = None
-    waits = False
+    waits = is_long = False
     state = NEW
     size = 0
 
@@ -39,14 +39,14 @@ class Once:
         """
         self.asked[0] = tool.name
         recall = self.recall
-        repeats = tool.flags & (READ_ONLY | IDEMPOTENT)
-        known = recall.find(self.id)
-        if known is not None:
-            from clawlite.core.onrecord import compare
-            compare(self, known)
-            if known.state != LOST or not repeats:
-                return known
-        if not repeats:
+        if self.id in recall.known or self.id in recall.held:
+            known = recall.find(self.id)
+            if known is not None:
+                from clawlite.core.onrecord import compare
+                compare(self, known)
+                if known.state != LOST or not tool.flags & (READ_ONLY | IDEMPOTENT):
+                    return known
+        if not tool.flags & (READ_ONLY | IDEMPOTENT):
             recall.check_room()
         self.state = OPEN
         recall.known[self.id] = self
@@ -77,33 +77,15 @@ class Once:
         raise error(self)
 
     def end(self, result, error):
-        """Return what goes on record, (kind, id, payload), or None; *result* is ``tools.Result``, or None when there is an *error*.
-
-        What ended before any gate said yes or no, as when the agent stops, did not run and is not remembered.
-        """
+        """Return what goes on record, (kind, id, payload), or None; *result* is ``tools.Result``, or None when there is an *error*."""
         if self.state == NEW:
             return None
-        begun = self.state == BEGUN
-        if error and not begun and isinstance(error, (RequestError, InternalError)):
-            self.recall.forget(self)
-            if self.waits:
-                from clawlite.core.onrecord import gone
-                return gone(self)
-            return None
-        if error:
-            self.answer = error.to_json()
-            text = error.message
-        else:
-            result.value = None
-            self.answer = result
-            text = result.text
-        try:
-            self.size = len(text.encode())
-        except ValueError:              # half a surrogate pair, in an error's words
-            self.size = 3 * len(text)
-        self.state = ENDED
-        if begun or self.waits and isinstance(error, Denied):
+        if error or self.state == BEGUN or self.is_long:
             from clawlite.core.onrecord import end
-            return end(self, begun)
+            return end(self, result, error)
+        result.value = None
+        self.answer = result
+        self.size = len(result.text.encode())
+        self.state = ENDED
         self.recall.ended(self)
         return None

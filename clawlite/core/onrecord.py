@@ -3,7 +3,7 @@ or that come again.  A module of its own, which a board loads for them and drops
 import hashlib
 
 from clawlite.core.effect import KEEP
-from clawlite.core.errors import ClawError, InternalError, InvalidParams, InvalidRequest, ToolTimeout
+from clawlite.core.errors import ClawError, Denied, InternalError, InvalidParams, InvalidRequest, RequestError, ToolTimeout
 from clawlite.core.record import BEGIN, BEGUN, END, ENDED, GONE, KEPT_S, LOST, OPEN
 
 
@@ -38,20 +38,35 @@ def begin(once):
     return theirs
 
 
-def end(once, begun: bool) -> tuple:
-    """Return the record of *once*, which has ended and must be remembered."""
+def end(once, result, error):
+    """Return what goes on record of *once*, which has ended, or None: see ``Once.end``.
+
+    What ended before any gate said yes or no, as when the agent stops, did not run and is not remembered.
+    """
     recall = once.recall
-    recall.forget(once)
-    recall.begun -= begun
-    recall.hold(once.id, once.size)
-    answer = once.answer
-    kept = [answer] if isinstance(answer, dict) else [answer.text, answer.is_error, answer.original_bytes]
-    return (END, once.id, [fingerprint(once)] + kept)
-
-
-def gone(once) -> tuple:
-    """Return the record of *once*, which waited for a person and did not run."""
-    return (GONE, once.id, None)
+    begun = once.state == BEGUN
+    if error and not begun and isinstance(error, (RequestError, InternalError)):
+        recall.forget(once)
+        return (GONE, once.id, None) if once.waits else None
+    kept = [error.to_json()] if error else [result.text, result.is_error, result.original_bytes]
+    text = error.message if error else result.text
+    try:
+        once.size = len(text.encode())
+    except ValueError:                  # half a surrogate pair, in an error's words
+        once.size = 3 * len(text)
+    once.answer = kept[0] if error else result
+    if result:
+        result.value = None
+    once.state = ENDED
+    if begun or once.waits and isinstance(error, Denied):
+        recall.forget(once)
+        recall.begun -= begun
+        recall.hold(once.id, once.size)
+        return (END, once.id, [fingerprint(once)] + kept)
+    if once.is_long:
+        fingerprint(once)
+    recall.ended(once)
+    return None
 
 
 def read(once, record):

@@ -11,38 +11,11 @@ from clawlite.core.once import Once
 
 KEPT_MS = 300000                # so long a call is remembered after its end
 IDS, FREE, BYTES = 64, 2, 4096  # of a board; a shell with more room says so
-PLAIN = 256                     # characters of arguments that are kept as they are; of more, a fingerprint
 
 
 def nothing(key=None):
     """Return what is on record where a shell keeps no records."""
     return (IDS, FREE, BYTES, ()) if key is None else None
-
-
-class Queue:
-    """First in, first out; each in constant time on the whole."""
-
-    def __init__(self):
-        self._items = []
-        self._at = 0
-
-    def __len__(self):
-        return len(self._items) - self._at
-
-    def add(self, item):
-        self._items.append(item)
-
-    def first(self):
-        """Return the oldest; there is one."""
-        return self._items[self._at]
-
-    def drop(self):
-        """Take the oldest out."""
-        self._items[self._at] = None
-        self._at += 1
-        if 2 * self._at >= len(self._items):
-            self._items = self._items[self._at:]
-            self._at = 0
 
 
 class Recall:
@@ -62,9 +35,9 @@ class Recall:
         self.held = {}
         self.begun = 0
         self.kept = kept
-        ids, free, size, records = kept()
-        self._bounds = (ids, free, size)
-        self._free = Queue()
+        self._ids, free, self._size, records = kept()
+        self._free = [None] * free      # a ring: the oldest stands where the next one goes
+        self._next = 0
         self._used = self._held_used = 0
         for key, age_s, bytes_ in records:
             self.hold(key, bytes_, age_s * 1000)
@@ -94,20 +67,22 @@ class Recall:
         """Remember one that has ended and may be forgotten, and forget others when that is too much."""
         once.due_ms = self.now_ms + KEPT_MS
         self._used += once.size
-        self._free.add(once)
-        room, arguments = PLAIN, once.asked[1]
-        if not isinstance(once.asked, str):
-            for key in arguments:
-                value = arguments[key]
-                room -= len(key) + (len(value) if isinstance(value, str) else PLAIN + 1 if isinstance(value, (dict, list)) else 8)
-            if room < 0:
-                from clawlite.core.onrecord import fingerprint
-                fingerprint(once)
-        ids, free, size = self._bounds
-        while len(self._free) and (self._used > size or len(self.known) + len(self.held) > ids or len(self._free) > free):
-            oldest = self._free.first()
-            self._free.drop()
-            self.forget(oldest)
+        at = self._next
+        if self._free[at] is not None:
+            self.forget(self._free[at])
+        self._free[at] = once
+        self._next = at + 1 if at + 1 < len(self._free) else 0
+        if self._used > self._size or len(self.known) + len(self.held) > self._ids:
+            self._shed()
+
+    def _shed(self):
+        for step in range(len(self._free)):
+            at = (self._next + step) % len(self._free)
+            if self._free[at] is not None:
+                self.forget(self._free[at])
+                self._free[at] = None
+                if self._used <= self._size and len(self.known) + len(self.held) <= self._ids:
+                    return
 
     def hold(self, id: str, size: int, age_ms: int = 0):
         """Remember one that is on record; *size*: bytes of its answer."""
@@ -130,5 +105,4 @@ class Recall:
                 raise full(self.begun + len(self.held))
 
     def _is_full(self) -> bool:
-        ids, _, size = self._bounds
-        return self.begun + len(self.held) >= ids or self._held_used > size - size // 4
+        return self.begun + len(self.held) >= self._ids or self._held_used > self._size - self._size // 4

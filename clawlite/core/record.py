@@ -39,7 +39,7 @@ def line(kind: int, when: int, owner: int, key: str, text: str) -> bytes:
 def parse(data: bytes):
     """Return (kind, when, owner, key, text) of a line without its end; None for a damaged one."""
     body = bytes(data[9:])
-    if data[:8] != _crc(body):
+    if data[:9] != _crc(body) + b" ":
         return None
     kind, when, owner, key, text = body.split(b" ", 4)
     return int(kind), int(when), int(owner), str(key, "utf-8"), str(text, "utf-8")

@@ -25,6 +25,7 @@ class Session:
 
     def __init__(self, agent, loads):
         self.agent = agent
+        self._reply = self._send        # one bound method for all who wait
         self._loads = loads
         self._asked = False             # True once an initialize was answered, whatever the answer
         self._opened_ms = None          # None until one succeeded
@@ -47,8 +48,9 @@ class Session:
         except Exception as e:          # no memory for it, on a board: the line is lost, the agent is not
             self._send(rpc.error(None, unexpected(e)))
             return
+        self._calls.line_bytes = len(data)
         if not isinstance(message, list):
-            self._one(message, self._send, now_ms)
+            self._one(message, self._reply, now_ms)
         elif not message or len(message) > rpc.MAX_BATCH:
             self._send(rpc.error(None, InvalidRequest("batch: expected 1 to %d requests, got %d" % (rpc.MAX_BATCH, len(message)))))
         else:

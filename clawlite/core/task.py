@@ -15,16 +15,11 @@ class Task:
     receives  bool, it waits for bytes of its connection
     """
 
+    approval = answer = tool = wake_ms = wake = due_ms = child = None       # here, not in each: a thousand may wait for a person
+    receives = False
+
     def __init__(self, number: int, generator, ended, once=None):
         self.number = number
         self.generator = generator
         self.ended = ended
         self.once = once
-        self.approval = None
-        self.answer = None
-        self.tool = None
-        self.wake_ms = None
-        self.wake = None
-        self.due_ms = None
-        self.child = None
-        self.receives = False

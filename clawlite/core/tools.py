@@ -72,7 +72,9 @@ def call(image, name: str, arguments, caller: str, override=None, once=None):
     if once is not None:
         event["request_id"] = once.id
     try:
-        result = yield from _gated(image, known(image, name), arguments, override, event, once)
+        tool = known(image, name)
+        event["tool"] = name = tool.name
+        result = yield from _gated(image, tool, arguments, override, event, once)
     except ClawError as e:
         event["status"] = "refused" if not isinstance(e, ToolTimeout) else "timeout"
         event["code"] = e.code
@@ -93,7 +95,6 @@ def known(image, name):
 
 
 def _gated(image, tool, arguments, override, event, once):
-    event["tool"] = tool.name
     if not isinstance(arguments, dict):
         from clawlite.core.render import canonical
         raise InvalidParams("%s: expected arguments as an object, got %s" % (tool.name, canonical(arguments, 40)))
@@ -114,12 +115,14 @@ def _gated(image, tool, arguments, override, event, once):
     event["action"] = policy.ACTIONS[decision.action]
     event["rule_id"] = rule[0] if rule else None
     event["trace"] = [[number, matched] for number, matched in decision.trace]
-    if decision.action == policy.DENY:
+    action = decision.action
+    decision = None                     # many calls may wait for a person
+    if action == policy.DENY:
         raise _denied(tool, rule)
     if image.agent.calls_per_minute is not None:
         from clawlite.core.ledger import admit
         yield from admit(image.agent.calls_per_minute, tool, event)
-    if decision.action == policy.APPROVE:
+    if action == policy.APPROVE:
         event["approval"] = yield (APPROVE, Approval(tool, arguments, rule))
     elif autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS:
         event["approval"] = yield (APPROVE, Approval(tool, arguments, None))

@@ -8,7 +8,7 @@ import os
 
 TOOLS = 20
 RULES = 30
-UUID = "123e4567-e89b-42d3-a456-426614174000"
+UUID = "123e4567-e89b-42d3-a456-%012x"
 TEXT = "A plain sentence of the length that a model asks tools with, give or take a few words more."
 
 _REGISTRY = ("adc-read", "board-info", "digital-read", "digital-write")
@@ -118,10 +118,10 @@ def write(folder: str, own_tools: bool = True) -> str:
     return folder
 
 
-def call_line(id: int = 7) -> bytes:
-    """Return one ``claw.tool.call`` of ``echo`` as a line for ``serve --stdio``."""
+def call_line(id: int = 7, number: int = 0) -> bytes:
+    """Return one ``claw.tool.call`` of ``echo`` as a line for ``serve --stdio``; *number* makes its request_id: one that came before runs nothing."""
     return line("claw.tool.call", {"name": "echo", "arguments": {"text": TEXT, "count": 1, "loud": False},
-                                   "context": {"request_id": UUID, "identity": "bench", "sandbox": "in-process"}}, id)
+                                   "context": {"request_id": UUID % number, "identity": "bench", "sandbox": "in-process"}}, id)
 
 
 def opening() -> bytes:

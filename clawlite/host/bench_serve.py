@@ -52,19 +52,19 @@ class Peer:
             found.append(part)
         return b"".join(found)
 
-    def stream(self, line: bytes, times: int) -> None:
-        """Send *line* *times* times without waiting for an answer in between, and read them all."""
+    def stream(self, lines: list) -> None:
+        """Send *lines* without waiting for an answer in between, and read as many answers."""
         import select
-        poll, data, at, lines = select.poll(), line * times, 0, 0
+        poll, data, at, times, came = select.poll(), b"".join(lines), 0, len(lines), 0
         poll.register(self._out, select.POLLIN)
         poll.register(self._in, select.POLLOUT)
-        while lines < times:
+        while came < times:
             for fd, _ in poll.poll():
                 if fd == self._out:
                     part = os.read(fd, _READ)
-                    lines += part.count(b"\n")
+                    came += part.count(b"\n")
                     if not part:
-                        raise ClawError("the process ended after %d of %d answers" % (lines, times))
+                        raise ClawError("the process ended after %d of %d answers" % (came, times))
                 else:
                     at += os.write(fd, data[at:at + 4096])
                     if at == len(data):
@@ -109,22 +109,22 @@ def ready(bench):
 
 def call(bench):
     """Yield rows: claw.tool.call over a pipe, beside a JSON echo over the same pipes in the same run; in turns."""
-    line = bench_agent.call_line()
     peers = [("over a pipe", Peer(_serve(bench, bench.agent()), bench.environment(), bench.folder), 2),
              ("bare JSON echo", Peer([sys.executable, "-I", "-S", "-c", ECHO], bench.environment(), bench.folder), 2)]
     alone, stream = [[], []], [[], []]
     try:
         for _, peer, answers in peers:
             peer.ask(bench_agent.opening(), answers)
-            if b'"isError":false' not in peer.ask(line, 1).replace(b" ", b""):
+            if b'"isError":false' not in peer.ask(bench_agent.call_line(), 1).replace(b" ", b""):
                 raise ClawError("the call of echo failed")
-        for _ in range(bench.rounds + 1):
+        for round in range(1, bench.rounds + 2):
+            lines = [bench_agent.call_line(7, round * 1000 + number) for number in range(600)]
             for at, (_, peer, _) in enumerate(peers):
                 begin = time.perf_counter_ns()
-                for _ in range(100):
+                for line in lines[:100]:
                     peer.ask(line, 1)
                 middle = time.perf_counter_ns()
-                peer.stream(line, 500)
+                peer.stream(lines[100:])
                 alone[at].append((middle - begin) / 1e5)
                 stream[at].append((time.perf_counter_ns() - middle) / 5e5)
     finally:

@@ -4,6 +4,7 @@ import os
 from clawlite.linux.files import state_folder
 
 MAX_IDS = 4096                  # calls of an operator that are remembered
+MAX_FREE = 1024                 # of those, calls that may run again: their memory is passed through all the time
 MAX_BYTES = 8388608             # of their answers
 
 
@@ -35,7 +36,7 @@ class Kept:
         """Return the bounds and what is on record, or what is on record of *key* (``recall.Recall``)."""
         if key is not None:
             return self._open().one(key)
-        return MAX_IDS, MAX_IDS, MAX_BYTES, self._open().calls() if self._exists() else ()
+        return MAX_IDS, MAX_FREE, MAX_BYTES, self._open().calls() if self._exists() else ()
 
     def close(self):
         if self._journal:
