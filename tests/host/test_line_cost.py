@@ -1,0 +1,103 @@
+"""What a reliable line costs on a clean wire, in bytes: both directions, acknowledgements counted, over the records' JSON alone."""
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "core"))
+
+from clawlite.core.frame import RECORD              # noqa: E402
+from clawlite.core.line import UP as UP_EVENT, Line     # noqa: E402
+from line_wire import Bench                         # noqa: E402
+
+HOST_WINDOW = 4096
+DOWN, UP = 0, 1                 # to the board, to the host
+
+
+def cost(exchanges: list, window: int, fragment: int) -> tuple:
+    """Return (percent of both directions, percent of the wire to the board, of the wire to the host: acknowledgements left out)."""
+    bench = Bench(1, 0, window, limit=16384, backlog=65536)
+    ends = bench.host, bench.board
+    bench.host.line = Line(5, HOST_WINDOW, fragment, limit=16384, backlog=65536)
+    bench.board.line = Line(9, window, fragment, limit=16384, backlog=65536)
+    bench.open()
+    bench.run(200)
+    before = bench.down.sent, bench.up.sent
+    carried = [0, 0]
+    for way, record in exchanges:
+        count = len(ends[1 - way].records)
+        ends[way].line.send(record, bench.now)
+        carried[way] += len(record)
+        assert bench.run(20000, lambda: len(ends[1 - way].records) > count)
+        bench.run(10 if way == DOWN else 200)           # the board answers in 10 ms, the host asks after 200
+    bench.run(300)
+    assert bench.host.line.damaged == bench.board.line.damaged == bench.down.dropped == 0
+    sent = bench.down.sent - before[0], bench.up.sent - before[1]
+    return 100 * (sum(sent) / sum(carried) - 1), sent, carried
+
+
+def golden() -> list:
+    """Return the records of an operator's session, as they went: (way, bytes)."""
+    found = []
+    for _, what, argument, effects in json.loads((ROOT / "tests/golden/gates-operator.golden.json").read_text())["steps"]:
+        if what == "record":
+            found.append((DOWN, argument.encode()))
+        found += [(UP, json.dumps(effect[1], separators=(",", ":"), ensure_ascii=False).encode()) for effect in effects if effect[0] == "send"]
+    return found
+
+
+def call(size: int) -> bytes:
+    return b'{"jsonrpc":"2.0","id":"d1","method":"model","params":"' + b"x" * size + b'"}'
+
+
+ANSWER = b'{"jsonrpc":"2.0","id":"d1","result":{"text":"' + b"The garden is green. " * 585 + b'"}}'
+EXAMPLE = (b'{"jsonrpc":"2.0","id":7,"method":"claw.tool.call","params":{"name":"water","arguments":{"bed":2,"seconds":3},'
+           b'"context":{"request_id":"00000000-0000-4000-8000-000000000007"}}}')
+LONG_ANSWER = [(UP, call(1500)), (DOWN, ANSWER)]
+LONG_REQUEST = [(UP, call(12000)), (DOWN, ANSWER[:1000])]
+
+# ring of the board, fragment, and the most percent: a 12 KB answer, a 12 KB request, an operator's short records.
+# Of 260 bytes one frame of 176 fills the ring, so each has its own acknowledgement.
+ROWS = [(260, 160, 20, 12, 32), (260, 196, 16, 10.5, 27), (512, 160, 15, 12, 25), (512, 208, 12, 10, 20), (1024, 240, 10, 9, 18),
+        (2048, 160, 12, 12, 23)]
+
+
+@pytest.mark.parametrize("window, fragment, answer, request_, operator", ROWS)
+def test_bytes_on_a_clean_wire(window, fragment, answer, request_, operator):
+    found = [cost(exchanges, window, fragment) for exchanges in (LONG_ANSWER, LONG_REQUEST, golden())]
+    print("ring %d, fragment %d: 12 KB answer %.1f %%, 12 KB request %.1f %%, operator %.1f %%" % (window, fragment, *(one[0] for one in found)))
+    assert [one[0] <= most for one, most in zip(found, (answer, request_, operator))] == [True] * 3
+
+
+def test_each_wire_of_a_long_answer_carries_at_most_12_percent_more():
+    """Full duplex: what the acknowledgements of the other direction take does not delay the records."""
+    for window, fragment, *_ in ROWS:
+        _, sent, carried = cost(LONG_ANSWER, window, fragment)
+        assert sent[DOWN] <= 1.12 * carried[DOWN]
+
+
+def test_the_example_of_the_document_is_what_goes_over_the_wire():
+    text = (ROOT / "docs/line.md").read_text()
+    block = text.partition("## An example")[2].split("```")[1]
+    said = [(line.split()[0], line.partition("␞")[2]) for line in block.splitlines() if line]
+    host, board, now, went = Line(0x5f3a9c20, 4096), Line(0xc0de, 260), 0, []
+    host.hello(0)
+    records = []
+    for _ in range(10):
+        for name, one, other in (("host", host, board), ("board", board, host)):
+            data = one.output()
+            if data:
+                went.append((name, data[1:-1].decode()))
+                other.feed(data, now)
+            event = other.next_event()
+            while event:
+                if event[0] == UP_EVENT and other is host:
+                    host.send(EXAMPLE, now)
+                elif event[0] == RECORD:
+                    records.append(event[1])
+                event = other.next_event()
+        now += 60
+        board.tick(now)
+    assert went == said and records == [EXAMPLE] and "␞" + "~0101aa87735f8" in text
