@@ -1,34 +1,49 @@
-"""Which files a MicroPython board needs to run an agent, and where they go.
+"""Which files a MicroPython board needs to run an agent, and where they go (firmware-host/micropython/boot has the layout).
 
-    /main.py            starts the agent when the board boots
-    /lib/*.mpy          the core and its shell (firmware.py), and /lib/sentences
-    /claw.cbor          the image
-    /tools.py           and what else travels with it
+    /lib/slots.mpy, /lib/bootwindow.mpy     what chooses the slot that boots
+    /claw-a/*.mpy, /claw-a/sentences        the core and its shell (firmware.py), in the first of two slots
+    /claw-a/tools.py                        what travels with the image
+    /claw-a.cbor                            the image
+    /main.py                                starts all that when the board boots
 """
 import hashlib
 import os
+import subprocess
 
-from clawlite.core.errors import ImageMismatch
+from clawlite.core.errors import ClawError, ImageMismatch
 from clawlite.host import firmware, inspection
 from clawlite.host.data import firmware_dir
 from clawlite.host.programs import program
 
+SLOT = "/claw-a"
+_CHOOSERS = ("slots", "bootwindow")
+
 
 def board_files(image: str, folder: str) -> list[tuple[str, str]]:
-    """Return [(file here, its path on the board)], what starts the agent last.
+    """Return [(file here, its path on the board)] for an empty board: written in this order, nothing boots by half.
 
-    image      path of the image, with tools.py beside it
-    folder     the linked firmware is built in here; it is empty, or gone at the end of a run
-    A board that loses its power half way through still starts what it started before, or nothing.
+    image   path of the image, with tools.py beside it
+    folder  what is compiled goes there; it is empty
     Raises ``ClawError`` when mpy-cross is missing, ``ImageError``, ``ImageMismatch`` for a tools.py of another build.
     """
-    found = [(os.path.join(folder, name), "/lib/" + name) for name in sorted(firmware.build(folder, program("mpy-cross")))]
+    boot = firmware_dir() / "micropython" / "boot"
+    found = [(_compiled(str(boot / f"{name}.py"), folder, name), f"/lib/{name}.mpy") for name in _CHOOSERS]
+    found += [(os.path.join(folder, name), f"{SLOT}/{name}") for name in sorted(firmware.build(folder, program("mpy-cross")))]
     beside = os.path.dirname(os.path.abspath(image))
     for companion in inspection.inspect_file(image)["companions"]:
         path = os.path.join(beside, companion["file"])
         _check(path, companion["sha256"])
-        found.append((path, "/" + companion["file"]))
-    return found + [(image, "/claw.cbor"), (str(firmware_dir() / "micropython" / "start" / "main.py"), "/main.py")]
+        found.append((path, f"{SLOT}/{companion['file']}"))
+    return found + [(image, f"{SLOT}.cbor"), (str(boot / "main.py"), "/main.py")]
+
+
+def _compiled(source: str, folder: str, name: str) -> str:
+    made = os.path.join(folder, f"{name}.boot")
+    os.makedirs(folder, exist_ok=True)
+    done = subprocess.run([program("mpy-cross"), "-O3", "-s", name, "-o", made, source], capture_output=True, text=True)
+    if done.returncode:
+        raise ClawError(f"mpy-cross refuses {name}: {(done.stderr or done.stdout).strip()}")
+    return made
 
 
 def _check(path: str, digest: str):

@@ -8,6 +8,7 @@ stands as a lone surrogate (PEP 383), so that nothing is lost.
 """
 import datetime
 import json
+import sys
 
 from clawlite.core.errors import ClawError
 
@@ -39,4 +40,8 @@ class ConsoleLog:
             text = json.dumps(data.decode("utf-8", "surrogateescape"), ensure_ascii=False)
             text = text.encode("utf-8", "backslashreplace").decode()
             now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            self._file.write(f"{now} {direction} {text}\n")
+            try:
+                self._file.write(f"{now} {direction} {text}\n")
+            except OSError as e:        # a full disk: the console goes on
+                self._file = None
+                print(f"clawlite: no more log: {e.strerror}", file=sys.stderr)

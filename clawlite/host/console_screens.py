@@ -4,14 +4,17 @@ Keys on a terminal: Ctrl-] leaves; Ctrl-C, and Ctrl-D on an empty line, go to th
 -> list of (LINE, KEY or LEAVE, bytes for the board)), ``show``, ``prompt``, ``record``, ``note``, ``resize`` and ``close``.
 """
 import os
+import select
 import sys
 import termios
 
-from clawlite.core.frame import TEXT, TOO_LONG
+from clawlite.core.frame import RECORD, TEXT, TOO_LONG, Framer
 
 LINE, KEY, LEAVE, END = "line", "key", "leave", "end"
 MAX_LINE = 8192                 # bytes, as a board takes
+KEYS = (b"\x03", b"\x04")
 _LEAVE, _INTERRUPT = 0x1D, 0x03
+_TOO_LONG = f"clawlite: that line has %d bytes, at most {MAX_LINE} fit; it was not sent"
 _QUESTION = "[y/N] "
 
 
@@ -24,9 +27,24 @@ def open_screen(editor):
 
 
 def write(data: bytes):
-    """Write all of *data* to stdout.  Raises ``BrokenPipeError``."""
+    """Write all of *data* to stdout.  Raises ``BrokenPipeError`` when nobody takes it, whatever stdout is."""
     while data:
-        data = data[os.write(1, data):]
+        try:
+            data = data[os.write(1, data):]
+        except BlockingIOError:         # somebody made it so
+            select.select([], [1], [])
+        except OSError as e:            # also a terminal that hung up
+            raise BrokenPipeError(e.errno, e.strerror) from None
+
+
+def sent(event: tuple) -> list:
+    """Return [(LINE, bytes for the board)] of an event of a framer; [] for a line that is too long, which is told."""
+    kind, data = event
+    if kind == TOO_LONG:
+        return []
+    if kind == RECORD:
+        return [(LINE, b"\x1e" + data + b"\n")]
+    return [(LINE, data if data in KEYS else data + b"\n")]
 
 
 class Plain:
@@ -34,18 +52,19 @@ class Plain:
     is_paced = True
 
     def __init__(self):
-        self._typed = b""
+        self._framer = Framer(MAX_LINE)
 
     def take(self, data: bytes) -> list:
         """*data* b"": the end of input, which ends an open line.  A line that is Ctrl-C or Ctrl-D alone is that key."""
-        self._typed += data
-        *lines, self._typed = self._typed.split(b"\n")
-        found = [(LINE, _line(line)) for line in lines]
+        self._framer.feed(data)
         if not data:
-            found += [(LINE, _line(self._typed))] if self._typed else []
-            self._typed = b""
-            found.append((END, b""))
-        return found
+            self._framer.finish()
+        found = []
+        while event := self._framer.next_event():
+            if event[0] == TOO_LONG:
+                self.note(_TOO_LONG % int(event[1]))
+            found += sent(event)
+        return found if data else found + [(END, b"")]
 
     def show(self, data: bytes):
         write(data)
@@ -133,11 +152,10 @@ class Edited:
         while True:
             event = self._editor.next_event()
             if event:
-                self._waits = False
-                if event[0] == TEXT:
-                    found.append((LINE, event[1] + b"\n"))
-                elif event[0] == TOO_LONG:
-                    self.note(f"That line has {int(event[1])} bytes; at most {MAX_LINE} fit. It was not sent.")
+                self._waits = self._waits and event[0] == RECORD
+                if event[0] == TOO_LONG:
+                    self.note(_TOO_LONG % int(event[1]))
+                found += [(LINE, event[1] + b"\n")] if event[0] == TEXT else sent(event)
             elif self._editor.at_end:
                 self._editor.at_end = False
                 found.append((KEY, b"\x04"))
@@ -179,11 +197,6 @@ class Edited:
             termios.tcsetattr(0, termios.TCSANOW, self._kept)
         except termios.error:
             pass
-
-
-def _line(line: bytes) -> bytes:
-    line = line.removesuffix(b"\r")
-    return line if line in (b"\x03", b"\x04") else line + b"\n"
 
 
 def _columns() -> int:

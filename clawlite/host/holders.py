@@ -4,21 +4,23 @@ import os
 
 def openings(path: str) -> int:
     """Return how often *path* is open, in all processes that may be looked into, this one too."""
-    return len(_open(path))
+    return len(_open([path])[path])
 
 
-def holders(path: str) -> list[tuple[int, str]]:
-    """Return (process id, its name) of each other process that has *path* open, sorted; [] where there is no /proc.
+def holders(paths: list[str]) -> dict[str, list[tuple[int, str]]]:
+    """Return {path: [(process id, its name)]} of the other processes that have each of *paths* open, sorted.
 
-    path  of a device; links are followed
-    Processes of other users are not seen, but by root.
+    paths  of devices; links are followed
+    Processes of other users are not seen, but by root; none is where there is no /proc.
     """
-    return sorted({(pid, _name(pid)) for pid in _open(os.path.realpath(path)) if pid != os.getpid()})
+    real = {path: os.path.realpath(path) for path in paths}
+    pids = _open(list(real.values())) if paths else {}
+    return {path: sorted({(pid, _name(pid)) for pid in pids[real[path]] if pid != os.getpid()}) for path in paths}
 
 
-def _open(path: str) -> list[int]:
-    """Return the process of each descriptor that is open on *path*."""
-    found = []
+def _open(paths: list[str]) -> dict[str, list[int]]:
+    """Return {path: the process of each descriptor that is open on it}."""
+    found = {path: [] for path in paths}
     for pid in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc/self/fd") else ()):
         try:
             descriptors = os.listdir(f"/proc/{pid}/fd")
@@ -26,9 +28,8 @@ def _open(path: str) -> list[int]:
             continue
         for fd in descriptors:
             try:
-                if os.readlink(f"/proc/{pid}/fd/{fd}") == path:
-                    found.append(int(pid))
-            except OSError:
+                found[os.readlink(f"/proc/{pid}/fd/{fd}")].append(int(pid))
+            except (OSError, KeyError):
                 pass
     return found
 

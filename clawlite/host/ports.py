@@ -14,6 +14,7 @@ from clawlite.host import boards, sim
 from clawlite.host.holders import holders
 
 USB_DEVICES = Path("/sys/bus/usb/devices")
+PROC = Path("/proc/self/fd")
 # Boards that wait for firmware.
 BOOTLOADERS = {"2E8A:0003": "RP2040", "2E8A:000F": "RP2350", "303A:0002": "ESP32-S2"}
 _WATCH_S = 0.5
@@ -40,6 +41,7 @@ def ports() -> list[dict]:
     found += [_attached(info, known) for info in _comports()]
     seen = {(port["usb"], port["serial"]) for port in found}
     found += [port for port in _bootloaders(USB_DEVICES) if (port["usb"], port["serial"]) not in seen]
+    _see_state(found)
     return sorted(found, key=lambda port: (port["port"] is None, port["port"] or "", port["id"]))
 
 
@@ -76,7 +78,9 @@ def _named(port: str, found: list) -> dict:
             return {**entry, "port": port if os.path.exists(port) else entry["port"]}
     if not os.path.exists(port):
         raise NoPort(f"{port} does not exist", next_step(found))
-    return _entry(port, [], None, None, port)
+    entry = _entry(port, [], None, None, port)
+    _see_state([entry])
+    return entry
 
 
 def find(id: str):
@@ -124,7 +128,7 @@ def refused(path: str) -> PortRefused:
     """Return the error for the port *path*, which could not be opened: who holds it, or the group to join."""
     if not os.access(path, os.R_OK | os.W_OK):
         return PortRefused(f"{path}: permission denied", _group(path))
-    held = ", ".join(f"{name} (pid {pid})" for pid, name in holders(path))
+    held = ", ".join(f"{name} (pid {pid})" for pid, name in holders([path])[path])
     return PortRefused(f"{path} is in use{' by ' + held if held else ''}", "end that program, or name another port with --port")
 
 
@@ -145,15 +149,23 @@ def _may_open(entry: dict) -> dict:
     return entry
 
 
-def _entry(port, names, usb, serial, id, virtual=False, ignore=()) -> dict:
-    """Return the record of a port; *ignore*: a process that has it open by design."""
-    held = [{"pid": pid, "name": name} for pid, name in holders(port) if pid not in ignore]
-    state = "bootloader" if usb in BOOTLOADERS else "busy" if held else "free"
-    if state == "free" and not os.access(port, os.R_OK | os.W_OK):
-        state = "not permitted"
-    if state == "free" and not os.path.isdir("/proc/self/fd") and not _opens(port):
-        state = "busy"
-    return {"port": port, "boards": names, "usb": usb, "serial": serial, "state": state, "holders": held, "id": id, "virtual": virtual}
+def _entry(port, names, usb, serial, id, owner=None) -> dict:
+    """Return the record of a port; *owner*: the process of a virtual board, which has it open by design."""
+    return {"port": port, "boards": names, "usb": usb, "serial": serial, "state": "bootloader" if usb in BOOTLOADERS else "free",
+            "holders": [owner] if owner else [], "id": id, "virtual": owner is not None}
+
+
+def _see_state(found: list):
+    """Fill in who has the ports open, and what their state is."""
+    held = holders([entry["port"] for entry in found if entry["port"]])
+    for entry in found:
+        path, owners = entry["port"], entry["holders"]
+        entry["holders"] = [{"pid": pid, "name": name} for pid, name in held.get(path, ()) if pid not in owners]
+        if path and entry["state"] == "free":
+            if not os.access(path, os.R_OK | os.W_OK):
+                entry["state"] = "not permitted"
+            elif entry["holders"] or not PROC.is_dir() and not _opens(path):
+                entry["state"] = "busy"
 
 
 def _opens(port: str) -> bool:
@@ -166,8 +178,7 @@ def _opens(port: str) -> bool:
 
 
 def _virtual(facts: dict) -> dict:
-    path = facts["port"]
-    return _entry(path, [facts["board"]], None, None, facts["id"], True, (facts["pid"],))
+    return _entry(facts["port"], [facts["board"]], None, None, facts["id"], facts["pid"])
 
 
 def _comports() -> list:
@@ -197,6 +208,5 @@ def _bootloaders(folder: Path) -> list[dict]:
         usb = f"{read(device, 'idVendor')}:{read(device, 'idProduct')}".upper()
         if usb in BOOTLOADERS:
             serial = read(device, "serial")
-            found.append({"port": None, "boards": [], "usb": usb, "serial": serial, "state": "bootloader", "holders": [],
-                          "id": f"usb:{usb}:{serial or 'at ' + device.name}", "virtual": False})
+            found.append(_entry(None, [], usb, serial, f"usb:{usb}:{serial or 'at ' + device.name}"))
     return found

@@ -8,6 +8,7 @@ from clawlite.host import ports
 
 BAUD = 115200                   # of a UART; USB and a pseudo-terminal have none
 _PIECE = 4096
+_FULL = 65536                   # bytes that wait for the board
 
 
 class Gone(ClawError):
@@ -92,6 +93,10 @@ class SerialLine:
                 return False
             self.path = path
         return bool(path)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._waiting) > _FULL
 
     def close(self):
         if self._port:

@@ -95,9 +95,9 @@ def test_a_board_in_its_bootloader_is_shown_and_not_chosen(tmp_path):
 @needs_micropython
 def test_who_has_a_port_open_is_named(tmp_path, machine):
     with simulated(tmp_path / "flash") as board:
-        assert ports.choose()["state"] == "free" and holders(board.path) == []
+        assert ports.choose()["state"] == "free" and holders([board.path]) == {board.path: []}
         with Agent(linux("console", "--port", board.path), tmp_path, env={"CLAWLITE_STATE": tmp_path / "state"}) as other:
-            eventually(lambda: holders(board.path))
+            eventually(lambda: holders([board.path])[board.path])
             port, = ports.ports()
             assert port["state"] == "busy" and port["holders"] == [{"pid": other.process.pid, "name": "clawlite"}]
             with pytest.raises(ports.PortRefused, match=rf"{board.path} is in use by .* \(pid {other.process.pid}\)") as caught:
@@ -108,11 +108,13 @@ def test_who_has_a_port_open_is_named(tmp_path, machine):
 
 
 @needs_micropython
-def test_a_port_that_is_locked_is_refused_although_nobody_is_seen(tmp_path):
+def test_a_port_that_is_locked_is_refused_although_nobody_is_seen(tmp_path, monkeypatch):
     with Sim() as board:
         held = open_port(board.path)
         with pytest.raises(ports.PortRefused, match="is in use"):
             open_port(board.path)
+        monkeypatch.setattr(ports, "PROC", tmp_path / "nothing")
+        assert [port["state"] for port in ports.ports()] == ["busy"]
         held.close()
         open_port(board.path).close()
 

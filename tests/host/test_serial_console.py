@@ -1,4 +1,5 @@
 """A board's console over its serial port: text and records taken apart, lines edited here, scripts paced, boards that come back."""
+import contextlib
 import json
 import os
 import re
@@ -10,6 +11,7 @@ from agents import Agent, clawlite, linux
 from sims import mpremote, needs_micropython, needs_mpy_cross, simulated
 
 from clawlite.host.board_files import board_files
+from clawlite.host.console_screens import MAX_LINE
 from clawlite.host.console_text import MAX_RECORD, PROMPT, RECORD, TEXT, BoardText
 from clawlite.host.sim import Sim
 
@@ -136,6 +138,15 @@ def test_a_board_that_never_prompts_again_is_not_waited_for_for_ever(tmp_path, e
 
 
 @needs_micropython
+def test_lines_have_a_bound_and_a_script_may_send_records(tmp_path, echo):
+    for size, fits in ((MAX_LINE - 1, True), (MAX_LINE, True), (MAX_LINE + 1, False)):
+        done = script(tmp_path, b"x" * size + b"\nok\n", "--port", echo.path)
+        assert done.stdout == ("You said: %s\n" % ("x" * size) if fits else "") + "You said: ok\n"
+        assert done.stderr == ("" if fits else f"clawlite: that line has {size} bytes, at most {MAX_LINE} fit; it was not sent\n")
+    assert script(tmp_path, b'\x1e{"id":7}\n', "--port", echo.path).stdout == 'You said: \\x1e{"id":7}\n'
+
+
+@needs_micropython
 def test_everything_is_logged_with_its_time(tmp_path, echo):
     script(tmp_path, b"gr\xc3\xbcn\nrecord\n\xff\n", "--port", echo.path, "--log", "all.log")
     rows = [re.fullmatch(r'(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([<>!]) (".*")', row).groups()
@@ -244,12 +255,13 @@ def test_a_terminal_without_abilities_edits_by_itself(tmp_path, echo):
 @needs_micropython
 def test_the_board_is_found_again_after_it_was_away(tmp_path):
     link = str(tmp_path / "tty")
-    with simulated(tmp_path / "flash", ECHO, link=link) as board:
+    with contextlib.ExitStack() as boards:
+        boards.enter_context(simulated(tmp_path / "flash", ECHO, link=link))
         with console(tmp_path, "--port", link) as it:
             it.expect("go to the board.\n")
             it.send(b"one\r")
             it.expect("You said: one\n> ")
-            board.__exit__()
+            boards.close()
             it.expect(f"clawlite: {link} went away; waiting for it to come back (Ctrl-] leaves)\n")
             it.send(b"nobody hears this\r")
             it.expect("the board is away: that was not sent\n")
@@ -260,7 +272,6 @@ def test_the_board_is_found_again_after_it_was_away(tmp_path):
                 it.expect("You said: two\n> ")
                 it.send(b"\x1d")
                 assert it.wait() == 0
-        board.__enter__()
 
 
 # -- an agent on a board, as a newcomer meets it
@@ -271,20 +282,18 @@ def test_an_agent_on_a_virtual_board(tmp_path):
     assert clawlite("new", "g", "--offline", cwd=tmp_path).returncode == 0
     assert clawlite("build", cwd=tmp_path / "g").returncode == 0
     files = board_files(str(tmp_path / "g" / "claw.cbor"), str(tmp_path / "firmware"))
+    (tmp_path / "boot.json").write_text('{"window_ms": 100}')
+    files.append((str(tmp_path / "boot.json"), "/boot.json"))
     with Sim(heap="128k") as board:
-        folders = sorted({os.path.dirname(target) for _, target in files} - {"/"})
-        for folder in folders:
+        for folder in sorted({os.path.dirname(target) for _, target in files} - {"/"}):
             mpremote(board.path, "fs", "mkdir", ":" + folder)
-        for folder in folders:
-            mpremote(board.path, "fs", "cp", *[source for source, target in files if os.path.dirname(target) == folder], f":{folder}/")
-        for source, target in files:
-            if os.path.dirname(target) == "/":
-                mpremote(board.path, "fs", "cp", source, ":" + target)
+        copies = [word for source, target in files for word in ("fs", "cp", source, ":" + target, "+")]
+        mpremote(board.path, *copies[:-1])
         mpremote(board.path, "soft-reset")
         with console(tmp_path, "--port", board.path) as it:
             it.expect("go to the board.\n")
             it.send(b"\x04")
-            it.expect("MPY: soft reboot\n")
+            it.expect("MPY: soft reboot\nclawlite: Ctrl-C within 100 ms keeps the agent from starting\n")
             it.expect("g 1.0.0 is ready. /help lists the commands.\n> ")
             it.send(b"is the soil dry?\r")
             it.expect("Approve water(seconds=3)?\n  rule ask-before-watering asks first: water does not flow back\n  (60 s, then denied)\n[y/N] ")
