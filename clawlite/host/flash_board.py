@@ -109,7 +109,7 @@ class Board:
     def __exit__(self, *_):
         with contextlib.suppress(Exception):
             if self._port.in_raw_repl:          # nothing has booted it yet: what it holds now runs on
-                self._port.serial.write(b"\x02\x04")
+                self._port.serial.write(b"\r\x03\x02\x04")
         with contextlib.suppress(Exception):
             self._port.close()
 

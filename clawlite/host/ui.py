@@ -7,6 +7,9 @@ from clawlite.host import board_text, inspection
 from clawlite.host.problems import ManifestErrors
 
 
+_MANY_FILES = 8                 # of a folder: more are one line
+
+
 def document(value: object) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2))
 
@@ -118,9 +121,17 @@ def flashing(found: dict, as_json: bool) -> None:
     """Show what a flash will change, before it does: talk, as what was done is the data."""
     if as_json:
         return
+    groups = {}
     for file in found["files"]:
-        if file["change"] != "same":
-            talk(f"  {file['change']:8} {file['path']:24} {file['bytes']:7} bytes  {(file['sha256'] or '')[:12]}")
+        groups.setdefault((file["change"], file["path"].rpartition("/")[0]), []).append(file)
+    for (change, folder), files in groups.items():
+        if change == "same":
+            continue
+        if len(files) > _MANY_FILES:
+            talk(f"  {change:8} {folder + '/':24} {sum(file['bytes'] for file in files):7} bytes  {len(files)} files")
+            continue
+        for file in files:
+            talk(f"  {change:8} {file['path']:24} {file['bytes']:7} bytes  {(file['sha256'] or '')[:12]}")
     same = sum(file["change"] == "same" for file in found["files"])
     board = f" ({found['board']})" if found["board"] else ""
     talk(f"{found['target']}{board}: slot {found['slot']}, {found['travels']} bytes to write, {same} file{'s' if same != 1 else ''} the same")
