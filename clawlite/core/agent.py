@@ -114,15 +114,21 @@ class Agent:
                 effect = task.generator.throw(error) if error else task.generator.send(value)
                 value = error = None
                 kind = effect[0]
-                if kind == APPROVE:
-                    from clawlite.core.approval import wait
-                    wait(self, task, effect[1], now_ms)
-                    self._ask(now_ms)
-                    return
+                if kind == LOG:
+                    if self.calls is not None and effect[1]["event"] == "tool.call":
+                        self.calls = self.calls[-7:] + [(effect[1], task.answer)]
+                        task.answer = None
+                    self.effects.append(effect)
+                    continue
                 if kind == RUN:
                     timeout = effect[1].timeout_ms
                     task.tool = effect[1].name
                     self.effects.append((RUN, task.number, effect[1], effect[2], now_ms + timeout if timeout else None))
+                    return
+                if kind == APPROVE:
+                    from clawlite.core.approval import wait
+                    wait(self, task, effect[1], now_ms)
+                    self._ask(now_ms)
                     return
                 if kind == RECEIVE or kind == SLEEP:
                     task.receives = kind == RECEIVE
@@ -138,9 +144,6 @@ class Agent:
                     return
                 if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, OPEN, CLOSE):
                     effect = (kind, task.number) + effect[1:]
-                elif kind == LOG and self.calls is not None and effect[1]["event"] == "tool.call":
-                    self.calls = self.calls[-7:] + [(effect[1], task.answer)]
-                    task.answer = None
                 self.effects.append(effect)
                 if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP):
                     return

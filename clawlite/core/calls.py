@@ -43,15 +43,15 @@ class Calls:
 
     def begin(self, id, params: dict, reply, now_ms: int):
         """Begin ``claw.tool.call``; *reply* gets its answer, now or later."""
-        name = field(params, "name", str, "")
-        arguments = field(params, "arguments", dict, "")
-        context = field(params, "context", dict, "")
-        request_id = field(context, "request_id", str, "context.")
-        if not is_uuid(request_id):
-            raise InvalidParams("context.request_id: expected a UUID, got %s" % request_id[:40])
-        identity = field(context, "identity", str, "context.")
-        policy = field(context, "policy", str, "context.", False)
-        sandbox = field(context, "sandbox", str, "context.", False)
+        name, arguments, context = params.get("name"), params.get("arguments"), params.get("context")
+        request_id = identity = None
+        if isinstance(context, dict):
+            request_id, identity = context.get("request_id"), context.get("identity")
+        if not (isinstance(name, str) and name and isinstance(arguments, dict) and isinstance(request_id, str) and is_uuid(request_id)
+                and isinstance(identity, str) and identity):
+            _refuse(params)
+        policy = field(context, "policy", str, "context.", False) if "policy" in context else None
+        sandbox = field(context, "sandbox", str, "context.", False) if "sandbox" in context else None
         if sandbox is not None and sandbox != self.agent.image.agent.sandbox:
             raise InvalidParams("context.sandbox: unknown sandbox %s" % sandbox[:60], "this agent has: %s" % self.agent.image.agent.sandbox)
         request = Call(self._recall(now_ms), request_id.lower(), [None, arguments, identity, policy, sandbox])
@@ -85,6 +85,17 @@ class Calls:
         self.agent.answer(task, approved, reason or "", now_ms)
         if known.told:
             tell()
+
+
+def _refuse(params: dict):
+    """Raise ``InvalidParams`` for the first of the required parameters that is not what it should be."""
+    field(params, "name", str, "")
+    field(params, "arguments", dict, "")
+    context = field(params, "context", dict, "")
+    request_id = field(context, "request_id", str, "context.")
+    if not is_uuid(request_id):
+        raise InvalidParams("context.request_id: expected a UUID, got %s" % request_id[:40])
+    field(context, "identity", str, "context.")
 
 
 def is_uuid(text: str) -> bool:

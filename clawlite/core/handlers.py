@@ -39,9 +39,7 @@ class Handlers:
         if function is None:
             return False, SandboxDenied("%s: this device has no handler %s" % (tool.name, name),
                                         "update the runtime" if kind == BUILTIN else "copy tools.py beside the image")
-        kwargs = {}
-        for key in arguments:
-            kwargs[key] = arguments[key]
+        kwargs = dict(arguments)
         if tool.flags & HAS_BOARD:
             kwargs["board"] = self._board
         try:

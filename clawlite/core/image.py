@@ -44,12 +44,14 @@ class Tool:
     about        (offset, length) of the description in PROSE
     retry        [attempts, backoff] (core/retry.py), or None
     entry        what all policies say together, from the index
+    constant     bool, one rule decides, whatever the arguments
     """
 
     def __init__(self, record: list, entry):
         (self.name, self.flags, self.category, self.schema, self.output, self.timeout_ms, self.max_output,
          self.handler, self.paths, self.policies, self.bound, self.about, self.retry) = record
         self.entry = entry
+        self.constant = isinstance(entry, int) and self.bound is None
 
 
 class AgentInfo:

@@ -7,20 +7,8 @@ an empty batch is an error.  4. A response is nobody's answer here: it is droppe
 from clawlite.core.errors import InvalidParams, InvalidRequest
 
 MAX_BATCH = 64
-
-
-class Request:
-    """One request that gets an answer.
-
-    id      str, int, float or None
-    method  str
-    params  dict or list, {} when there were none
-    """
-
-    def __init__(self, id, method: str, params):
-        self.id = id
-        self.method = method
-        self.params = params
+NO_ID = object()                # a notification's: null is an id of its own
+_NONE = {}                      # params that were left out; nobody writes into them
 
 
 def id_of(message):
@@ -36,29 +24,30 @@ def is_id(value) -> bool:
     return value is None or (isinstance(value, (str, int, float)) and value is not True and value is not False)
 
 
-def parse(message) -> Request:
-    """Return the request in one parsed JSON value.
+def parse(message):
+    """Return (id, method, params) of one parsed JSON value; params is a dict or a list, {} when there were none.
 
     Returns None for what nobody answers: a notification, or a response (``result`` or ``error`` and no method).
     Raises ``InvalidRequest``.
     """
     if not isinstance(message, dict):
         raise InvalidRequest("expected a JSON-RPC request object, got another JSON value")
-    if "method" not in message and ("result" in message or "error" in message):
+    method = message.get("method")
+    if method is None and "method" not in message and ("result" in message or "error" in message):
         return None
     if message.get("jsonrpc") != "2.0":
         raise InvalidRequest('jsonrpc: expected "2.0"')
-    if "id" in message and not is_id(message["id"]):
+    id = message.get("id", NO_ID)
+    if id is not NO_ID and not is_id(id):
         raise InvalidRequest("id: expected a string, a number or null")
-    method = message.get("method")
     if not isinstance(method, str):
         raise InvalidRequest("method: expected a string" + ("" if "method" in message else ", there is none"))
-    if "id" not in message:
+    if id is NO_ID:
         return None
-    params = message.get("params")
-    if "params" in message and not isinstance(params, (dict, list)):
+    params = message.get("params", _NONE)
+    if not isinstance(params, (dict, list)):
         raise InvalidRequest("params: expected an object")
-    return Request(message["id"], method, {} if params is None else params)
+    return id, method, params
 
 
 def result(id, value) -> dict:

@@ -71,24 +71,23 @@ class Session:
 
     def _one(self, message, reply, now_ms: int) -> bool:
         """Deal with one message; return whether *reply* gets an answer, now or later."""
-        id = rpc.id_of(message)
         try:
             request = rpc.parse(message)
             if request is None:
                 return False
-            value = self._call(request, reply, now_ms)
-        except ClawError as e:
-            reply(rpc.error(id, e))
+            id, method, params = request
+            value = self._call(id, method, params, reply, now_ms)
         except Exception as e:
-            reply(rpc.error(id, unexpected(e)))
+            reply(rpc.error(rpc.id_of(message), e if isinstance(e, ClawError) else unexpected(e)))
         else:
             if value is not None:
                 reply(rpc.result(id, value))
         return True
 
-    def _call(self, request, reply, now_ms: int):
+    def _call(self, id, method: str, params, reply, now_ms: int):
         """Return the result, or None when *reply* is called later."""
-        method, params = request.method, request.params
+        if method == "claw.tool.call" and self._open and self.agent.is_ready and self.agent.image.names and isinstance(params, dict):
+            return self._calls.begin(id, params, reply, now_ms)         # most of what comes, first
         is_first = method == "claw.initialize"
         self._asked = self._asked or is_first
         if isinstance(params, list):
@@ -104,12 +103,10 @@ class Session:
         if not self._open:
             raise self._refusal(method, now_ms)
         if method == "claw.shutdown":
-            return self._shutdown(request.id, params, reply, now_ms)
+            return self._shutdown(id, params, reply, now_ms)
         if not self.agent.is_ready:
             raise self._refusal(method, now_ms)
-        if method == "claw.tool.call":
-            return self._calls.begin(request.id, params, reply, now_ms)
-        return self._calls.answer(request.id, params, method == "claw.tool.approve", reply, now_ms)
+        return self._calls.answer(id, params, method == "claw.tool.approve", reply, now_ms)
 
     def _refusal(self, method: str, now_ms: int):
         """Return the error of what this state does not take."""

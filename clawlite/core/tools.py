@@ -110,7 +110,10 @@ def _gated(image, tool, arguments, override, event, once):
     if autonomy == OBSERVER:
         raise PolicyDenied("%s: this agent only observes; it runs no tools" % tool.name, "",
                            {"tool": tool.name, "action": "deny", "autonomy": "observer"})
-    decision = yield from _decide(image, tool, arguments, override)
+    if tool.constant and override is None:
+        decision = policy.decide(image, tool.entry, ())
+    else:
+        decision = yield from _decide(image, tool, arguments, override)
     rule = decision.rule
     event["action"] = policy.ACTIONS[decision.action]
     event["rule_id"] = rule[0] if rule else None

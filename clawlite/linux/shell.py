@@ -285,7 +285,11 @@ class Shell:
         except ValueError as e:         # a handler gave what JSON lacks; the caller must still get an answer
             message = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32603, "message": "no JSON: %s" % e}}
             data = dumps(message).encode()
-        self.screen.record(self.framer.send(data))
+        data = self.framer.send(data)
+        if self.console:
+            self.screen.record(data)
+        else:
+            self.wire.write(data)
 
     def show(self, text: str):
         self.screen.show(self._printable(text.encode("utf-8", "replace")) + b"\n")
