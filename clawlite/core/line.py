@@ -8,11 +8,11 @@
 4. Text in a session may be a piece of a damaged frame: it is UNSURE, to be shown and never to be acted on.
 5. No I/O: the caller feeds bytes and times, and after each call writes what ``output`` returns, until that is b"".
 """
-from clawlite.core import lineframe
 from clawlite.core.dialect import const
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import RECORD, TEXT, TOO_LONG
-from clawlite.core.lineframe import ACK, COST, DATA, HELLO, MORE, RESET, VERSION, Splitter, decode, encode, greeted, greeting
+from clawlite.core.lineframe import ACK, COST, DATA, HELLO, LONG, LOOSE, MARKED, MORE, OVER, RESET, VERSION, Splitter
+from clawlite.core.lineframe import decode, encode, greeted, greeting
 from clawlite.core.linereceive import RESERVE, Receiver
 from clawlite.core.linesend import Sender
 
@@ -149,17 +149,17 @@ class Line:
 
     def _event(self, kind: int, data: bytes) -> tuple:
         is_plain = self._plain and self._state != _RELIABLE
-        if kind == lineframe.TEXT:
+        if kind == LOOSE:
             if self._state == _RELIABLE and not self._is_host:
                 self._is_damaged()      # a host has no text in a session
             return TEXT if is_plain else UNSURE, data
-        if kind == lineframe.TOO_LONG or kind == lineframe.OVER and is_plain:
+        if kind == LONG or kind == OVER and is_plain:
             return (TOO_LONG, data) if is_plain else None
-        if kind != lineframe.OVER and data[1:2] == b"~":
+        if kind != OVER and data[1:2] == b"~":
             return self._frame(data)
         if not is_plain:
             return self._is_damaged()
-        return (RECORD, data[1:]) if kind == lineframe.MARKED and len(data) > 1 else None
+        return (RECORD, data[1:]) if kind == MARKED and len(data) > 1 else None
 
     def _frame(self, item: bytes) -> tuple:
         kind = item[6] if len(item) > 6 else 0      # as it says

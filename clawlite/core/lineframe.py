@@ -15,9 +15,9 @@ DATA, MORE, ACK, HELLO, RESET = const(100), const(109), const(97), const(104), c
 VERSION = const(1)              # of all this, in the hello
 COST = const(16)                # bytes of a frame beside its payload, LF counted
 
-# Items.  TEXT: a line, or what stood before 0x1E.  MARKED: 0x1E and the rest of its line.  CUT: as MARKED, but ended by the next
-# 0x1E.  TOO_LONG: a text that was dropped, its length in ASCII digits.  OVER: the same of what began with 0x1E.
-TEXT, MARKED, TOO_LONG, CUT, OVER = const(0), const(1), const(2), const(3), const(4)
+# Items.  LOOSE: a line, or what stood before 0x1E.  MARKED: 0x1E and the rest of its line.  CUT: as MARKED, but ended by the next
+# 0x1E.  LONG: a text that was dropped, its length in ASCII digits.  OVER: the same of what began with 0x1E.
+LOOSE, MARKED, LONG, CUT, OVER = const(0), const(1), const(2), const(3), const(4)
 _MARK, _HEAD, _GREETING = const(30), const(15), const(24)       # 0x1E; bytes of a frame before its payload; of a hello's payload
 
 
@@ -128,7 +128,7 @@ class Splitter:
             dropped = len(self._open)
         self._open, self._dropped = bytearray(), 0
         if dropped:
-            return OVER if self._marked else TOO_LONG, b"%d" % dropped
+            return OVER if self._marked else LONG, b"%d" % dropped
         if item.endswith(b"\r") and not is_cut:
             item = item[:-1]
-        return (CUT if is_cut else MARKED) if self._marked else TEXT, item
+        return (CUT if is_cut else MARKED) if self._marked else LOOSE, item

@@ -2,7 +2,7 @@
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import RECORD, TEXT, TOO_LONG
 from clawlite.core.line import DOWN, UNSURE, UP, Line
-from clawlite.core.lineframe import ACK, CUT, DATA, HELLO, MARKED, MORE, OVER, RESET, Splitter, decode, encode, greeted, greeting
+from clawlite.core.lineframe import ACK, CUT, DATA, HELLO, LONG, LOOSE, MARKED, MORE, OVER, RESET, Splitter, decode, encode, greeted, greeting
 from clawlite.core.linereceive import RESERVE, Receiver
 from clawlite.core.linesend import MAX_FLIGHT, Sender
 from clawlite.core.linestop import WITHIN_MS, Stop
@@ -103,8 +103,8 @@ def items(data: bytes, portion: int, limit: int) -> list:
 
 def test_items_in_any_portion():
     data = b"hello\r\n> \x1e~0\n\n\x1e~1\x1e\x1e2\r\nabc\x1e\nthe last"
-    expected = [(0, b"hello"), (0, b"> "), (MARKED, b"\x1e~0"), (0, b""), (CUT, b"\x1e~1"), (CUT, b"\x1e"), (MARKED, b"\x1e2"),
-                (0, b"abc"), (MARKED, b"\x1e")]
+    expected = [(LOOSE, b"hello"), (LOOSE, b"> "), (MARKED, b"\x1e~0"), (LOOSE, b""), (CUT, b"\x1e~1"), (CUT, b"\x1e"), (MARKED, b"\x1e2"),
+                (LOOSE, b"abc"), (MARKED, b"\x1e")]
     for portion in (1, 2, 3, 5, 7, 100):
         assert items(data, portion, 8) == expected, portion
 
@@ -112,9 +112,9 @@ def test_items_in_any_portion():
 def test_the_limits_of_items_one_below_at_and_above():
     for portion in (1, 3, 100):
         for size in (7, 8):
-            assert items(b"x" * size + b"\n", portion, 8) == [(0, b"x" * size)]
+            assert items(b"x" * size + b"\n", portion, 8) == [(LOOSE, b"x" * size)]
             assert items(b"\x1e" + b"x" * (size - 1) + b"\n", portion, 8) == [(MARKED, b"\x1e" + b"x" * (size - 1))]
-        assert items(b"x" * 9 + b"\nok\n", portion, 8) == [(TOO_LONG, b"9"), (0, b"ok")]
+        assert items(b"x" * 9 + b"\nok\n", portion, 8) == [(LONG, b"9"), (LOOSE, b"ok")]
         assert items(b"\x1e" + b"x" * 8 + b"\x1eok\n", portion, 8) == [(OVER, b"9"), (MARKED, b"\x1eok")]
 
 
