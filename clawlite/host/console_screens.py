@@ -49,7 +49,7 @@ def sent(event: tuple) -> list:
 
 class Plain:
     """Pipes and files: lines go in one by one, the next when the board waits for it; prompts are not shown."""
-    is_paced = True
+    is_paced, is_edited = True, False
 
     def __init__(self):
         self._framer = Framer(MAX_LINE)
@@ -90,7 +90,7 @@ class Plain:
 
 class Dumb(Plain):
     """A terminal that edits by itself, in the kernel: there Ctrl-] and Ctrl-C end a line, as Enter does (termios(3), VEOL)."""
-    is_paced = False
+    is_paced, is_edited = False, False
 
     def __init__(self):
         super().__init__()
@@ -118,7 +118,7 @@ class Dumb(Plain):
 
 class Edited:
     """A terminal in raw mode, whose row ``lineedit.Editor`` keeps."""
-    is_paced = False
+    is_paced, is_edited = False, True
 
     def __init__(self, editor):
         self._kept = termios.tcgetattr(0)

@@ -17,7 +17,7 @@ from clawlite.host.serial_line import Gone, SerialLine
 
 _OPENED_S = 0.5                 # a board that is silent so long after the port was opened does not boot just then
 _AWAY_S = 0.25                  # how often a board that went away is looked for
-_HELD_S = 0.05                  # after that, what might become a prompt is none
+_HELD_S = 0.05                  # so long a board is silent behind a prompt that nobody knows
 _TIMED_OUT = 124
 
 
@@ -117,15 +117,18 @@ class SerialConsole:
             event = self._text.next_event()
             if event is None:
                 return
-            kind, shown = event
-            if kind == TEXT:
-                self._waits = True
-                self._screen.show(shown)
-            elif kind == PROMPT:
-                self._waits = False
-                self._screen.prompt(shown)
-            elif kind == RECORD and self._records:
-                self._screen.record(printable(shown.decode("utf-8", "backslashreplace").encode()))
+            self._show(event)
+
+    def _show(self, event: tuple):
+        kind, shown = event
+        if kind == TEXT:
+            self._waits = True
+            self._screen.show(shown)
+        elif kind == PROMPT:
+            self._waits = False
+            self._screen.prompt(shown)
+        elif kind == RECORD and self._records:
+            self._screen.record(printable(shown.decode("utf-8", "backslashreplace").encode()))
 
     # -- to the board
 
@@ -159,7 +162,7 @@ class SerialConsole:
             self._look_for_it(now)
             return
         if not has_moved and self._text.is_holding:
-            self._screen.show(self._text.flush()[1])
+            self._show(self._text.flush(self._screen.is_edited))
         if not self._screen.is_paced:
             return
         if self._waits and self._silent and now - self._since >= _OPENED_S:

@@ -1,9 +1,9 @@
 """What a board writes, taken apart: lines and pieces of lines for people, records, and the prompt.  No I/O.
 
 1. A record is 0x1E, JSON, LF where a line begins (core/frame.py); everything else is text.
-2. Text is handed on as it comes, made harmless (core/printable.py): a model's answer streams.
+2. Text is made harmless (core/printable.py), and a long line is handed on as it comes: a model's answer streams.
 3. What stands at the end without LF and is, as a whole line, one of the known prompts says that the board waits for a line.
-   The beginning of one is held back until more comes, or ``flush``.
+   Other short lines without their end are held back until more comes, or ``flush``: they may be prompts that nobody knows.
 4. A prompt that gives way (it is followed by LF alone) is no line: the board writes it anew after a record.
 """
 from codecs import utf_8_decode
@@ -13,6 +13,7 @@ from clawlite.core.printable import printable
 PROMPTS = ("> ", "[y/N] ", ">>> ", "... ")      # of agents, of their questions, and of MicroPython
 TEXT, PROMPT, RECORD = "text", "prompt", "record"
 MAX_RECORD = 1 << 20            # bytes; a longer one is dropped
+MAX_PROMPT = 64                 # bytes
 _MARK = 0x1E
 
 
@@ -27,7 +28,7 @@ class BoardText:
         self._data = b""                # not handed on yet
         self._begun = False             # part of the open line has been handed on
         self._record = None             # what has come of a record
-        self._waits = False             # the open line is a prompt, and that was told
+        self._told = None               # the open line, once it was told to be a prompt
 
     def feed(self, data: bytes):
         """Take bytes from the board, in any portion."""
@@ -50,15 +51,18 @@ class BoardText:
                 return self._open_line()
             self._data = rest
             gives_way = not self._begun and line.removesuffix(b"\r") in self._prompts
-            self._begun = self._waits = False
+            self._begun, self._told = False, None
             if not gives_way:
                 return TEXT, _shown(line.removesuffix(b"\r"), True)[0] + b"\n"
         return None
 
-    def flush(self):
-        """Nothing more has come: return (TEXT, what was held back), or None."""
-        if not self._data or self._waits or self._record is not None:
+    def flush(self, is_prompt: bool):
+        """Nothing more has come: return the event of what was held back, as a prompt when *is_prompt*; or None."""
+        if not self.is_holding:
             return None
+        if is_prompt and not self._begun:
+            self._told = self._data
+            return PROMPT, self._data
         data, self._data = self._data, b""
         self._begun = True
         return TEXT, _shown(data, True)[0]
@@ -66,13 +70,13 @@ class BoardText:
     @property
     def is_holding(self) -> bool:
         """Whether ``flush`` has something."""
-        return bool(self._data) and not self._waits and self._record is None
+        return bool(self._data) and self._data != self._told and self._record is None
 
     def entered(self):
         """A line was sent: what the board writes from now on begins a line."""
-        if self._waits:
+        if self._data == self._told:
             self._data = b""
-        self._begun = self._waits = False
+        self._begun, self._told = False, None
 
     def _take_record(self) -> bytes:
         part, end, rest = self._data.partition(b"\n")
@@ -84,12 +88,13 @@ class BoardText:
     def _open_line(self):
         """Return the event of a line whose LF has not come, or None."""
         if not self._begun:
-            if self._data in self._prompts:
-                was_told, self._waits = self._waits, True
-                return None if was_told else (PROMPT, self._data)
-            if any(prompt.startswith(self._data) for prompt in self._prompts):
+            if self._data == self._told:
                 return None
-        self._waits = False
+            self._told = self._data if self._data in self._prompts else None
+            if self._told:
+                return PROMPT, self._told
+            if len(self._data) <= MAX_PROMPT:
+                return None
         keep = 1 if self._data.endswith(b"\r") else 0
         shown, used = _shown(self._data[:len(self._data) - keep], False)
         self._data = self._data[used:]

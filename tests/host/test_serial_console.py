@@ -12,7 +12,7 @@ from sims import mpremote, needs_micropython, needs_mpy_cross, simulated
 
 from clawlite.host.board_files import board_files
 from clawlite.host.console_screens import MAX_LINE
-from clawlite.host.console_text import MAX_RECORD, PROMPT, RECORD, TEXT, BoardText
+from clawlite.host.console_text import MAX_PROMPT, MAX_RECORD, PROMPT, RECORD, TEXT, BoardText
 from clawlite.host.sim import Sim
 
 ECHO = """\
@@ -102,12 +102,23 @@ def test_a_line_that_begins_as_a_prompt_is_shown_whole():
     assert events(b"> ", b"wise ", b"words\n")[0] == [(PROMPT, b"> "), (TEXT, b"> wise words\n")]
 
 
-def test_the_beginning_of_a_prompt_is_held_back_until_it_is_asked_for():
-    found, text = events(b"done\n", b">")
+def test_a_short_line_without_its_end_is_held_back_until_it_is_asked_for():
+    found, text = events(b"done\n", b"Name? ")
     assert found == [(TEXT, b"done\n")] and text.is_holding
-    assert text.flush() == (TEXT, b">") and not text.is_holding and text.flush() is None
+    assert text.flush(True) == (PROMPT, b"Name? ") and not text.is_holding and text.flush(True) is None
+    text.feed(b"no hurry\n")
+    assert text.next_event() == (TEXT, b"Name? no hurry\n") and text.next_event() is None
+    text.feed(b"Name? ")
+    assert text.next_event() is None and text.flush(False) == (TEXT, b"Name? ")
+    text.feed(b"Ada\n")
+    assert text.next_event() == (TEXT, b"Ada\n")
+    for size, is_held in ((MAX_PROMPT - 1, True), (MAX_PROMPT, True), (MAX_PROMPT + 1, False)):
+        assert events(b"x" * size)[1].is_holding is is_held
     found, text = events(b"claw", b"> ", prompts=["claw> "])
     assert found == [(PROMPT, b"claw> ")] and not text.is_holding
+    text.entered()
+    text.feed(b"ok\n")
+    assert text.next_event() == (TEXT, b"ok\n")
 
 
 @pytest.mark.parametrize("size, kept", [(MAX_RECORD - 1, True), (MAX_RECORD, True), (MAX_RECORD + 1, False)])
@@ -219,6 +230,22 @@ def test_a_yes_begun_before_the_question_does_not_answer_it(tmp_path):
         it.expect("You said: asked, \n> y")
         it.send(b"\x1d")
         assert it.wait() == 0
+
+
+@needs_micropython
+def test_a_prompt_that_nobody_knows_stands_before_what_is_typed(tmp_path):
+    with simulated(tmp_path / "flash", "import sys\nwhile True:\n    sys.stdout.write('Name? ')\n    print('Hello,', sys.stdin.readline())\n") as board:
+        with console(tmp_path, "--port", board.path) as it:
+            it.expect("go to the board.\n")
+            it.send(b"Ada\r")
+            it.expect("Hello, Ada\n")
+            it.expect("Name? ")
+            it.send(b"Gracx")
+            it.expect("Gracx")
+            it.send(b"\x7fe\r")
+            it.expect("Hello, Grace\n")
+            it.send(b"\x1d")
+            assert it.wait() == 0
 
 
 @needs_micropython
