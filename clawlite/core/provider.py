@@ -27,14 +27,14 @@ class Provider:
     auth      NONE, BEARER, KEY_HEADER or OAUTH2; secret: the reference; oauth2: row of core/oauth2.py, or None
     per_*     limits, None where there is none;  window: tokens of a request and its answer
     prices    nano-dollars for a token (in, out)
-    prefix    (offset, length) in WIRE: the body up to the first message of the conversation
+    prefix    (offset, length) in WIRE: the body up to the first message of the conversation; bare: the same without tools
     keep      bytes of a streamed answer that the conversation remembers, about: more is shown and forgotten
     """
 
     def __init__(self, row: list, loads, dumps, keep: int):
         (self.name, self.kind, tls, host, port, target, self.model, self.auth, self.secret, self.oauth2, self.stream,
          self.max_attempts, self.backoff, self.delay_ms, self.per_day, self.per_request, self.per_minute, self.window,
-         self.prices, self.prefix) = row
+         self.prices, self.prefix, self.bare) = row
         self.where = (tls, host, port, target)
         self.keep = keep
         self._token = None              # oauth2.Token
@@ -50,7 +50,8 @@ class Provider:
 
         history  ``history.History``
         meter    ``meter.Meter``
-        most     tokens that the answer may have: all of them are admitted, or the request is refused; None: what is left
+        most     for a tool that asks: no tools are offered, and the answer may have so many tokens, all of which are admitted, or the
+                 request is refused; None: what is left
         Raises ``ProviderError`` when its attempts are used up, ``QuotaExceeded`` before a request that a limit forbids.
         """
         attempt = 1
@@ -91,15 +92,16 @@ class Provider:
         if wait:
             yield (TELL, "provider %s: %d requests a minute are its limit, waiting %d s" % (self.name, self.per_minute, wait // 1000 + 1))
             yield (SLEEP, wait)
-        body = self._fitting(history)
-        asked = (self.prefix[1] + len(body)) // 4
+        prefix = self.prefix if most is None else self.bare
+        body = self._fitting(history, prefix[1])
+        asked = (prefix[1] + len(body)) // 4
         allowed = meter.allowed(self, asked, most)
         last = self._token
         key = yield from self._credential(meter)
         meter.sent(self)
         incoming = _Incoming(self)
         try:
-            status, headers, body = yield from exchange(self.where, self._parts(key, body, allowed), self.keep * _KEPT_OF_BODY, incoming.begin)
+            status, headers, body = yield from exchange(self.where, self._parts(key, prefix, body, allowed), self.keep * _KEPT_OF_BODY, incoming.begin)
             if status == 401 and last is not None and self._token is last:
                 self._token = None          # withdrawn before its time: once more, with a new one
                 return (yield from self._attempt(history, meter, most))
@@ -144,7 +146,7 @@ class Provider:
             key = self._token.value
         return key
 
-    def _parts(self, key: str, body: bytes, allowed: int) -> list:
+    def _parts(self, key: str, prefix: list, body: bytes, allowed: int) -> list:
         """Return the parts of a request (effect OPEN): what never changes is told by its place in the image."""
         headers = [("Content-Type", "application/json"), ("Accept", "text/event-stream" if self.stream else "application/json"),
                    ("Accept-Encoding", "identity"), ("User-Agent", "clawlite")]
@@ -156,18 +158,19 @@ class Provider:
             headers.append(("Authorization", "Bearer " + key))
         first = b"," if self.kind == OPENAI else b""        # behind the system message, which Anthropic keeps apart
         end = b'],"max_tokens":%d}' % allowed
-        return [head(self.where, headers, self.prefix[1] + len(first) + len(body) + len(end)), self.prefix, first, body, end]
+        return [head(self.where, headers, prefix[1] + len(first) + len(body) + len(end)), prefix, first, body, end]
 
-    def _fitting(self, history) -> bytes:
+    def _fitting(self, history, begun: int) -> bytes:
         """Return the conversation's messages, and leave out as many of the oldest turns as the limits of a request demand.
 
+        begun  bytes of the request before them
         Of the limit a quarter, but not more than an answer may have, stays free for the answer.
         """
         limits = [limit for limit in (self.window, self.per_request) if limit is not None]
         room = 0
         if limits:
             limit = min(limits)
-            room = max(1, (limit - min(limit // 4, MAX_TOKENS)) * 4 - self.prefix[1])
+            room = max(1, (limit - min(limit // 4, MAX_TOKENS)) * 4 - begun)
         fewer = 0
         while True:
             messages = history.context(room, fewer)

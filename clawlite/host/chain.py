@@ -74,9 +74,13 @@ def tables(manifest, entries: list) -> tuple:
     rows, wire = [], b""
     for provider in providers(manifest):
         if not is_builtin(provider):
-            begin = remotes.wire(provider, manifest.identity.spec.personality, offered)
-            rows.append(encode(remotes.row(provider, manifest.settings, begin, len(wire))))
-            wire += begin
+            spans = []
+            for tools in (offered, []):
+                begin = remotes.wire(provider, manifest.identity.spec.personality, tools)
+                if not spans or tools != offered:
+                    spans.append([len(wire), len(begin)])
+                    wire += begin
+            rows.append(encode(remotes.row(provider, manifest.settings, spans[0], spans[-1])))
     return (table(rows), wire) if rows else (None, None)
 
 

@@ -17,11 +17,11 @@ PATHS = {OPENAI: "/chat/completions", ANTHROPIC: "/messages"}
 MAX_ATTEMPTS, DELAY_MS = 3, 1000        # without a retry block
 
 
-def row(provider, settings, wire: bytes, offset: int) -> list:
+def row(provider, settings, prefix: list, bare: list) -> list:
     """Return the record of *provider* (a Provider primitive, its endpoint checked), as ``core.provider.Provider`` reads it.
 
     settings  of clawlite.toml: prices, and the server of tokens
-    wire      what every request to it begins with; offset: where that lies in the section WIRE
+    prefix    [offset, length] in the section WIRE of what every request to it begins with; bare: the same without tools
     """
     spec = provider.spec
     kind = KINDS[spec.protocol]
@@ -35,7 +35,7 @@ def row(provider, settings, wire: bytes, offset: int) -> list:
             retry.initial_delay_ms if retry and retry.initial_delay_ms is not None else DELAY_MS,
             *[getattr(limits, name) if limits else None
               for name in ("tokens_per_day", "tokens_per_request", "requests_per_minute", "max_context_window")],
-            [-(-nano(price.input) // 1000000), -(-nano(price.output) // 1000000)] if price else [0, 0], [offset, len(wire)]]
+            [-(-nano(price.input) // 1000000), -(-nano(price.output) // 1000000)] if price else [0, 0], prefix, bare]
 
 
 def _where(endpoint: str, path: str) -> list:

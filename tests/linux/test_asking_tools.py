@@ -66,6 +66,7 @@ def test_an_operators_call_asks_and_nothing_of_it_shows(world, api, streaming):
             assert said["result"] == {"content": [{"type": "text", "text": "Short é.|Shorter."}], "isError": False}
             assert agent.errors() == ""
         assert [request.body["max_tokens"] for request in server.requests] == [77, 1024]
+        assert not any("tools" in request.body for request in server.requests)
         assert [json.dumps(request.body["messages"][-1]).count("Again: Short") for request in server.requests] == [0, 1]
     assert world.ran("asking") == ["closed"]
 
@@ -86,7 +87,7 @@ def test_a_quota_refuses_what_would_exceed_it_and_the_handler_is_closed(world):
         build(world, provider(server, streaming=False, limits={"tokens_per_day": 1000}))
         with world.start("serve", "--stdio") as agent:
             agent.initialize()
-            said = called(agent, "summarize", {"text": "x", "most": 900})
+            said = called(agent, "summarize", {"text": "x", "most": 990})
             assert said["error"]["code"] == -32021 and server.requests == [] and world.ran("asking") == ["closed"]
             said = called(agent, "summarize", {"text": "x", "most": 300}, 6)
             assert said["error"]["code"] == -32021 and len(server.requests) == 1 and said["error"]["data"]["limit"] == "tokens_per_day"
