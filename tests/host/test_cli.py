@@ -190,7 +190,7 @@ ERRORS = [
     ("ask hi --aprove", ["unknown option --aprove", "usage: clawlite ask"]),
     ("serve", ["expected --stdio"]),
     ("serve missing.cbor --stdio", ["missing.cbor", "No such file"]),
-    ("flash", ["No such command", "flash"]),
+    ("gateway", ["No such command", "gateway"]),
     ("buid", ["No such command", "buid"]),
 ]
 
