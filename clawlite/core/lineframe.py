@@ -129,6 +129,6 @@ class Splitter:
         self._open, self._dropped = bytearray(), 0
         if dropped:
             return OVER if self._marked else LONG, b"%d" % dropped
-        if item.endswith(b"\r") and not is_cut:
+        if item.endswith(b"\r"):
             item = item[:-1]
         return (CUT if is_cut else MARKED) if self._marked else LOOSE, item

@@ -164,7 +164,7 @@ def test_hello_is_said_again_until_there_is_an_answer():
     host = Line(HOST, 4096)
     host.hello(1000)
     first, times = written(host), []
-    while host.deadline() is not None:
+    while host.deadline() is not None and len(times) < 99:
         times.append(host.deadline())
         host.tick(times[-1] - 1)
         assert written(host) == b""
@@ -192,7 +192,7 @@ def test_a_repeated_hello_changes_nothing():
 
 def test_late_and_echoed_hellos_are_ignored():
     host, board = pair()
-    late = greeting(0x999, BOARD, 260, 160) + greeting(0x1002, 0, 4096, 160) + greeting(0x1002, 0, 1, 1)
+    late = greeting(0x999, 0x3333, 260, 160) + greeting(0x1002, 0, 4096, 160) + greeting(0x1002, 0, 1, 1)
     assert told(host, late) == [] and written(host) == b""
     assert told(board, greeting(0x1002, BOARD, 260, 160) + greeting(0, 0, 4096, 160)) == [] and written(board) == b""
     host.send(b"{}", 0)
@@ -437,16 +437,22 @@ def test_a_frame_that_came_before_is_acknowledged_and_not_handed_on():
     assert frames(written(board)) == [(0, 1, ACK, b"")]
 
 
+def test_old_and_new_numbers_differ_up_to_half_of_them():
+    for ahead, nak, ack_at in ((1, True, None), (127, True, None), (128, False, 5), (255, False, 5)):
+        receiver = Receiver(260, 160, 8192)
+        assert receiver.take(ahead, DATA, b"{}", 5) is None and (receiver.nak, receiver.ack_at) == (nak, ack_at), ahead
+
+
 def test_a_frame_whose_lf_is_lost_is_whole_when_the_next_begins():
     host, board = pair(512)
     host.send(b"[1]", 0)
     host.send(b"[2]", 0)
-    assert told(board, host.output()[:-1] + host.output()) == [(RECORD, b"[1]"), (RECORD, b"[2]")] and board.damaged == 0
+    assert told(board, host.output()[:-1] + b"\r" + host.output()) == [(RECORD, b"[1]"), (RECORD, b"[2]")] and board.damaged == 0
 
 
 def test_going_back_twice_takes_the_time_of_the_first():
     sender = Sender(9600, 260)
-    sender.records = [b"x" * 84] * 4
+    sender.records = [bytes([number]) * 84 for number in b"xyz!"]
     sender.begin(160, 200, 0)
     assert sender.next_frame(1000) and sender.next_frame(1000) and not sender.next_frame(1000)
     sender.go_back(1010)
@@ -455,9 +461,10 @@ def test_going_back_twice_takes_the_time_of_the_first():
     assert not sender.next_frame(1209)
     sender.go_back(1210)
     assert sender.next_frame(1210)[0] == 0 and sender.resent == 2
-    assert sender.acknowledged(2, 1300) == 168 and sender.next_frame(1300)[0] == 2     # the second copy was not needed
+    assert sender.acknowledged(2, 1300) == 168         # the second copy was not needed
+    assert sender.next_frame(1300) == (2, DATA, b"z" * 84)
     sender.go_back(1301)                # for the next frame at once
-    assert sender.next_frame(1301)[0] == 2
+    assert sender.next_frame(1301) == (2, DATA, b"z" * 84)
 
 
 def test_time_out_back_off_and_end():
@@ -466,7 +473,7 @@ def test_time_out_back_off_and_end():
     host.send(b"y" * 20, 0)
     first, times = host.output(), []
     assert first and written(host)
-    while host.deadline() is not None:
+    while host.deadline() is not None and len(times) < 99:
         times.append(host.deadline())
         host.tick(times[-1] - 1)
         assert written(host) == b""
@@ -480,6 +487,18 @@ def test_time_out_back_off_and_end():
     assert told(host, encode(0, 1, ACK, b"", SEED)) == []
 
 
+def test_patience_begins_when_something_is_sent():
+    host, board = pair()
+    host.send(b"{}", 0)
+    settle(host, board)
+    board.tick(60)
+    told(host, written(board), 60)
+    host.send(b"[]", 100000)
+    assert written(host)
+    host.tick(host.deadline())
+    assert written(host) and told(host, b"", 101000) == []
+
+
 def test_an_answer_ends_the_back_off():
     host, board = pair()
     host.send(b"x" * 400, 0)
@@ -491,7 +510,7 @@ def test_an_answer_ends_the_back_off():
 
 
 def test_a_record_too_long_for_the_receiver_is_counted():
-    for size, expected in ((9, RECORD), (10, RECORD), (11, TOO_LONG)):
+    for size, expected in ((9, RECORD), (10, RECORD), (11, TOO_LONG), (30, TOO_LONG)):
         receiver = Receiver(260, 4, 10)
         number, event = 0, None
         for at in range(0, size, 4):
