@@ -55,21 +55,19 @@ class Shell:
         self.operator = operator
         self.terminal = not operator and os.isatty(0)
         self.answer_only = False        # stdout is for the answer; what is told about it goes to stderr
-        self.console = None
+        self.console = self.people = None
         if not operator:
             from clawlite.core.console import Console
-            from clawlite.core.printable import printable
+            from clawlite.linux.people import People
             self.console = Console(self.agent, not self.terminal)
-            self._printable = printable
+            self.people = People(self)
         self.log = Log(image.agent.name, dumps)
         self.kept = Kept(self.agent, now_ms)
         self._carry = self._table()
         self._guard = signals.interruptible(self.leave)
         self.wire, self.framer = line or open_line(operator, wake)
         self.screen = Screen(self.wire, self.terminal)
-        self._first = True              # no prompt has been shown: the terminal is as it was found
         self.code = None                # the exit code, once it is known
-        self._asked = None              # the task whose question was put last
         self._interrupts = 0
         self._second, self._stamp = 0, ""
         self.remote = None
@@ -212,9 +210,8 @@ class Shell:
             while effects:
                 effect = effects.pop(0)
                 self._carry.get(effect[0], self._reached)(effect)
-        if self.console:
-            self.ask_anew()
-            self.screen.refresh()
+        if self.people:
+            self.people.settled()
 
     def step_handlers(self) -> bool:
         """Step what is due; return whether something has come of it."""
@@ -227,10 +224,11 @@ class Shell:
 
     def _table(self) -> dict:
         """Return {kind of effect: function(effect)}; others are the remote side's."""
-        return {E.SEND: self._send, E.LOG: self._log, E.SAY: self._say, E.TELL: lambda effect: self.tell(effect[1]),
-                E.WRITE: lambda effect: self.show_piece(effect[1]), E.PROMPT: lambda effect: self.prompt(effect[1]), E.RUN: self._run,
-                E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()), E.CANCEL: self._cancel,
-                E.RESOLVE: self._resolve, E.STORE: self._store, E.KEEP: self.kept.carry_out, E.EXIT: self._exit}
+        table = self.people.table() if self.people else {E.TELL: self._note}
+        table.update({E.SEND: self._send, E.LOG: self._log, E.RUN: self._run, E.CANCEL: self._cancel, E.RESOLVE: self._resolve,
+                      E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()), E.STORE: self._store,
+                      E.KEEP: self.kept.carry_out, E.EXIT: self._exit})
+        return table
 
     def _reached(self, effect: tuple):
         self.remote.carry_out(effect)
@@ -240,9 +238,9 @@ class Shell:
         event["timestamp"] = self.time_stamp()
         self.log.write(event)
 
-    def _say(self, effect: tuple):
-        self.hear_out()
-        self.show(effect[1])
+    def _note(self, effect: tuple):
+        """What would be told a person goes to the log where an operator has the line."""
+        self._log((E.LOG, {"event": "notice", "text": effect[1]}))
 
     def _cancel(self, effect: tuple):
         self.handlers.cancel(effect[1])
@@ -290,58 +288,3 @@ class Shell:
             self.screen.record(data)
         else:
             self.wire.write(data)
-
-    def show(self, text: str):
-        self.screen.show(self._printable(text.encode("utf-8", "replace")) + b"\n")
-
-    def tell(self, text: str):
-        """Show what is no part of an answer: beside it, where the answer alone is wanted; an operator's goes to the log."""
-        if self.console is None:
-            self.log.write({"event": "notice", "text": text, "timestamp": self.time_stamp()})
-        elif self.answer_only:
-            if self.terminal:           # which may be stderr's too: it begins a line there
-                self.screen.give_way()
-                self.wire.flush(0)
-            os.write(2, self._printable(text.encode("utf-8", "replace")) + b"\n")
-        else:
-            self.show(text)
-
-    def show_piece(self, text: str):
-        """Show what a provider says as it comes; the line stays open."""
-        self.screen.show(self._printable(text.encode("utf-8", "replace")), True)
-
-    def asking(self):
-        """Return the task whose question is open, or None."""
-        return self.agent.waiting[0] if self.agent.waiting else None
-
-    def hear_out(self):
-        """Before a question is put on a terminal: what was typed before it waits its turn, and answers nothing."""
-        asking = self.asking()
-        if self.terminal and asking and asking is not self._asked:
-            self.take(True)
-            data = self.wire.ready()
-            while data:
-                self.framer.feed(data)
-                self.take(True)
-                data = self.wire.ready()
-
-    def ask_anew(self):
-        self.hear_out()
-        if self._asked is not self.asking():
-            self._asked = self.asking()
-            self.screen.ask(self._asked is not None)
-
-    def prompt(self, text: str):
-        if self._first:                 # from now on a person edits lines, where the terminal has the abilities
-            self._first = False
-            if self.terminal and has_abilities():
-                from clawlite.linux.terminal import Terminal
-                self.screen.show(b"")
-                self.screen = self.framer = Terminal(self.wire, MAX_LINE)
-        self.ask_anew()
-        self.screen.prompt(text)
-
-
-def has_abilities() -> bool:
-    """Return whether stdin and stdout are a terminal that can move its cursor."""
-    return os.isatty(0) and os.isatty(1) and os.environ.get("TERM", "") not in ("", "dumb")
