@@ -111,7 +111,7 @@ def _gated(image, tool, arguments, override, event, once):
         raise PolicyDenied("%s: this agent only observes; it runs no tools" % tool.name, "",
                            {"tool": tool.name, "action": "deny", "autonomy": "observer"})
     if tool.constant and override is None:
-        decision = policy.decide(image, tool.entry, ())
+        decision = policy.decide(image, tool.entry, [])
     else:
         decision = yield from _decide(image, tool, arguments, override)
     rule = decision.rule
