@@ -18,6 +18,7 @@ _QUIET_S = 75                   # a board that says nothing for so long does not
 _MPY = 6                        # the version of .mpy files that mpy-cross makes
 _SAID = 16384                   # bytes of a boot's talk that are kept
 _REBOOT, _READY, _PROMPT = b"soft reboot", b" is ready.", b"\r\n>>> "
+_LEFT = b"clawlite: slot "      # what the board says of a slot that does not boot
 _TOOLS = """
 import os, sys, hashlib
 from binascii import hexlify, crc32, a2b_base64
@@ -173,16 +174,16 @@ class Board:
             self._port.serial.write(b"\x04")
             self._port.serial.timeout = 0.2
             said, quiet_since = b"", time.monotonic()
-            while _READY not in said and time.monotonic() - quiet_since < _QUIET_S:
+            while b"\n" not in said.partition(_READY)[2] and time.monotonic() - quiet_since < _QUIET_S:
                 data = self._port.serial.read(1) + self._port.serial.read(self._port.serial.in_waiting)
                 if data:
                     said, quiet_since = (said + data)[-_SAID:], time.monotonic()
-                after = said.partition(_REBOOT)[2]
-                if after.endswith(_PROMPT):
+                if said.partition(_REBOOT)[2].endswith(_PROMPT):
                     break
         after = said.partition(_REBOOT)[2] or said
-        text = after.decode("utf-8", "replace").replace("\r\n", "\n").strip()
-        if _READY not in after:
+        before, is_ready, rest = after.partition(_READY)
+        text = (before + is_ready + rest.partition(b"\n")[0]).decode("utf-8", "replace").replace("\r", "").strip()
+        if _READY not in after or _LEFT in after:
             raise BoardFailed(f"{self.name}: the new image did not boot; the board said: {text or 'nothing'}",
                               "mend it and flash again; after three boots that fail the old image is taken")
         return text

@@ -1,112 +1,32 @@
 """A board boots the right slot, or says why not and leaves the REPL free: what a flash really writes, on MicroPython's unix port."""
-import dataclasses
-import json
 import os
-import subprocess
+import shutil
 import zlib
 
 import pytest
 from agents import Agent
+from slot_board import TOOLS, WINDOW, Board, contents_of_any, ready
 
-from clawlite.host import build, flash
+from clawlite.core.errors import ClawError
+from clawlite.host import flash
 from clawlite.host.flash_folder import Folder
-from clawlite.host.flash_plan import newest, plan
+from clawlite.host.flash_plan import plan
 
-HEAP = "96k"                    # boot window, slots and a turn of the console: 64-bit words
-START = """
-import sys
-ROOT = sys.argv[1] + "/"
-ROOT = ROOT[:-1]
-sys.path.insert(0, ROOT + "/lib")
-import bootwindow
-agent = bootwindow.start(ROOT)
-del bootwindow
-def ready():
-    import slots
-    del sys.modules["slots"]
-    slots.ready(ROOT)
-if agent:
-    agent[0](agent[1], ready)
-"""
-MANIFEST = """\
-claw: "0.3.0"
-kind: Claw
-metadata: {{ name: "agent", version: "{version}" }}
-spec:
-  identity: {{ inline: {{ name: "agent", personality: "You are under test.", autonomy: "autonomous" }} }}
-  providers:
-    - inline: {{ name: "reflex", protocol: "custom", endpoint: "builtin:reflex", model: "reflex", auth: {{ type: "none" }} }}
-  sandbox: {{ inline: {{ name: "in-process", level: "none" }} }}
-  policies: [{{ inline: {{ name: "p", rules: [{{ id: "all", action: "allow", scope: "all" }}] }} }}]
-"""
-TOOLS = 'def look() -> str:\n    """Look."""\n    return "seen"\n'
+HEAP = "80k"                    # boot window, slots and a turn of the console: 64-bit words
 KEY = b"0123456789abcdef"
-
-
-def project(folder, version: str, tools: str = TOOLS, key: bytes = None):
-    """Build an agent in *folder*; return its image."""
-    folder.mkdir()
-    for name, text in {"claw.yaml": MANIFEST.format(version=version), "tools.py": tools, "clawlite.toml": 'reflex = "reflex.toml"\n',
-                       "reflex.toml": '[[rule]]\nwhen = "*"\nsay = "By rule."\n'}.items():
-        (folder / name).write_text(text)
-    if key:
-        (folder / "key").write_bytes(key)
-    return build.build(str(folder), None, str(folder / "key") if key else None)["file"]
 
 
 @pytest.fixture(scope="session")
 def whole(mpy_cross, tmp_path_factory):
-    """Return ``flash.contents`` of any image; the firmware is linked once."""
-    return flash.contents(project(tmp_path_factory.mktemp("whole") / "agent", "0.0.1"))
+    return contents_of_any(tmp_path_factory.mktemp("projects"))
 
 
 @pytest.fixture
 def board(micropython, whole, tmp_path):
     """Return the folder of a board that runs 1.0.0, and has booted."""
-    made = Board(micropython, whole, tmp_path)
+    made = Board(whole, tmp_path)
     made.flash("1.0.0")
     return made
-
-
-class Board:
-    def __init__(self, micropython, whole, tmp_path):
-        self.micropython, self.whole, self.tmp_path = micropython, whole, tmp_path
-        self.root = tmp_path / "board"
-        self.root.mkdir()
-        (self.root / "boot.json").write_text('{"window_ms": 100}')
-        self.folder = Folder(str(self.root))
-
-    def contents(self, version: str, tools: str = TOOLS, key: bytes = None):
-        name = "agent-%d" % len(list(self.tmp_path.glob("agent-*")))
-        image = project(self.tmp_path / name, version, tools, key)
-        with open(image, "rb") as file:
-            return dataclasses.replace(self.whole, slot={**self.whole.slot, "tools.py": tools.encode()}, image=file.read())
-
-    def flash(self, *what, **more):
-        flash.carry_out(self.folder, plan(self.folder.look(), self.contents(*what, **more)), lambda size: None)
-
-    def words(self, *options) -> tuple:
-        return [self.micropython, *options, "-c", START, str(self.root)], {"MICROPYPATH": ".frozen"}
-
-    def boot(self, *options, stdin: bytes = b"hello\n") -> str:
-        """Return what a boot says, with the end of input after its first turn."""
-        words, env = self.words(*options)
-        done = subprocess.run(words, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, env=dict(os.environ, **env))
-        return done.stdout.decode()
-
-    def record(self) -> tuple:
-        """Return (slot, trials, checked)."""
-        return newest(self.folder.look().records)[1:]
-
-    def image(self, slot: str):
-        return self.root / f"claw-{slot}.cbor"
-
-
-WINDOW = "clawlite: Ctrl-C within 100 ms keeps the agent from starting\n"
-
-
-def ready(version: str) -> str:
-    return f"agent {version} is ready. /help lists the commands.\n> By rule.\n> "
 
 
 def test_a_boot_within_a_small_heap(board):
@@ -272,3 +192,60 @@ def test_what_an_agent_keeps_outlives_its_slot(board):
     board.flash("2.0.0")
     board.boot()
     assert sorted(os.listdir(board.root / "state")) == before and not [name for name in os.listdir(board.root) if "log" in name or "meters" in name]
+
+
+# -- a flash that is interrupted, and one that is read back wrong
+
+class Stopped(Exception):
+    pass
+
+
+class Stopping(Folder):
+    """A folder that goes away after *count* steps, with half of the last one's file written."""
+
+    def __init__(self, root, count: int):
+        super().__init__(root)
+        self._left = count
+
+    def do(self, step: tuple, tell):
+        if not self._left:
+            if step[0] in ("write", "copy"):
+                self.write(step[1], step[2][:len(step[2]) // 2])
+            raise Stopped
+        self._left -= 1
+        super().do(step, tell)
+
+
+def test_a_flash_stopped_at_any_step_leaves_an_image_that_boots(board):
+    """Of the copies of the firmware every eighth; disk_board.py has each write of each block."""
+    board.boot()
+    steps = [step for step in plan(board.folder.look(), board.contents("2.0.0")).steps if step[0] != "verify"]
+    begin = os.path.join(board.tmp_path, "begin")
+    shutil.copytree(board.root, begin)
+    booted = []
+    for count in [*range(0, len(steps) - 8, 16), *range(len(steps) - 8, len(steps) + 1)]:
+        shutil.rmtree(board.root)
+        shutil.copytree(begin, board.root)
+        stopping = Stopping(str(board.root), count)
+        try:
+            flash.carry_out(stopping, plan(stopping.look(), board.contents("2.0.0")), lambda size: None)
+        except Stopped:
+            pass
+        said = board.boot()
+        booted.append(said.partition("\nagent ")[2][:5])
+        board.flash("2.0.0")
+        assert board.boot().endswith(ready("2.0.0"))
+    assert booted == sorted(booted) and set(booted) == {"1.0.0", "2.0.0"}
+
+
+def test_what_is_read_back_wrong_does_not_boot(board):
+    board.boot()
+
+    class Worn(Folder):
+        def write(self, path: str, data: bytes):
+            super().write(path, data[:-1] + b"?" if path.endswith("/tools.py.new") else data)
+    worn = Worn(str(board.root))
+    made = plan(worn.look(), board.contents("2.0.0", TOOLS + "# other\n"))
+    with pytest.raises(ClawError, match="claw-b/tools.py is not what was written; what booted before still boots"):
+        flash.carry_out(worn, made, lambda size: None)
+    assert board.boot() == WINDOW + ready("1.0.0")
