@@ -5,7 +5,7 @@ holds then boots.
 """
 import binascii
 import contextlib
-import sys
+import io
 import time
 
 from clawlite.core.errors import ClawError
@@ -14,6 +14,7 @@ from clawlite.host.flash_plan import FOLDERS, RECORD, Look
 
 _BAUD = 115200
 _PIECE = 512                    # bytes of a file in one command
+_ANSWER_S = 10                  # how long a board that runs may take for an answer
 _QUIET_S = 75                   # a board that says nothing for so long does not boot: the longest boot window is 60 s
 _MPY = 6                        # the version of .mpy files that mpy-cross makes
 _SAID = 16384                   # bytes of a boot's talk that are kept
@@ -96,11 +97,12 @@ class Board:
         from mpremote.transport_serial import SerialTransport
         try:
             self._port = SerialTransport(self.name, _BAUD)
+            self._port.serial.timeout = _ANSWER_S       # from a silent pseudo-terminal mpremote would read for ever
         except (TransportError, OSError, ValueError):
             raise ports.refused(self.name) from None
         try:
-            with self._failing("does not come to its raw REPL", "reset it, or hold its safe-mode pin low"):
-                self._port.enter_raw_repl()
+            with self._failing("does not come to its raw REPL", "flash just after a reset, in the boot window, or in safe mode"):
+                self._port.enter_raw_repl(timeout_overall=_ANSWER_S)
                 self._port.exec(_TOOLS)
         except BaseException:
             self.__exit__()
@@ -116,10 +118,10 @@ class Board:
 
     @contextlib.contextmanager
     def _failing(self, what: str, hint: str):
-        """Make an error of ours of what mpremote raises; it prints what it cannot make sense of, which is talk."""
+        """Make an error of ours of what mpremote raises; it also prints what it cannot make sense of."""
         from mpremote.transport import TransportError, TransportExecError
         try:
-            with contextlib.redirect_stdout(sys.stderr):
+            with contextlib.redirect_stdout(io.StringIO()):
                 yield
         except TransportExecError as e:
             said = e.error_output.strip().splitlines()[-1:] or ["nothing"]

@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tty
 import zlib
 
 import agents
@@ -223,7 +224,14 @@ def board(want, tmp_path):
     with Sim(folder=str(tmp_path / "board")) as made:
         with Client(made.path) as client:
             client.expect(b"agent 1.0.0 is ready.")
+        eventually(lambda: booted(made) == ("a", 0, 1))
         yield made
+
+
+def booted(board) -> tuple:
+    """Return the slot of the boot record, its trials, and whether it was checked."""
+    with open(os.path.join(board.folder, "claw.boot"), "rb") as file:
+        return newest((file.read(),))[1:]
 
 
 def entry(board) -> dict:
@@ -251,7 +259,7 @@ def test_a_new_version_travels_and_boots(board, want, tmp_path):
         made, gone = flashed(target, new)
         assert gone == made.travels == len(new.image) + 15
         assert target.boot().endswith("agent 2.0.0 is ready. /help lists the commands.")
-    assert newest(Folder(board.folder).look().records)[1] == "b"
+    eventually(lambda: booted(board) == ("b", 0, 1))
 
 
 @needs_micropython
@@ -314,3 +322,17 @@ def test_a_board_that_cannot_do_a_step_says_so(board, want):
         with pytest.raises(ClawError, match="the board says: OSError") as failed:
             target.do(("rename", "/nope", "/nope.new"), print)
         assert failed.value.exit_code == 1
+
+
+def test_a_port_with_nobody_at_it_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(flash_board, "_ANSWER_S", 0.2)
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    try:
+        with pytest.raises(ClawError, match="does not come to its raw REPL") as failed:
+            with flash_board.Board({"port": os.ttyname(theirs), "boards": []}):
+                pass
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert failed.value.exit_code == 1 and failed.value.hint
