@@ -72,7 +72,7 @@ def lines(folder, tmp_path, *args):
 
 
 def test_each_call_says_why(called, tmp_path):
-    """DESIGN 6: a decision carries the trace of what was looked at, so that a person can be shown why."""
+    """A decision carries the trace of what was looked at, so that a person can be shown why."""
     spent = "  - rule spent (policy first, once 10 tokens of the day are used): does not match, the day is not used up"
     allowed = "  * rule ws (policy first, within /workspace): matches, so it is allowed"
     other = "  Before the last of these, for other tools: other"
