@@ -351,9 +351,9 @@ def hang() -> str:
 
 def stubborn() -> str:
     """Never end, and swallow what would end it."""
-    _mark("stubborn-on")
     while True:
         try:
+            _mark("stubborn-on")
             time.sleep(600)
         except:
             _mark("stubborn-caught")
