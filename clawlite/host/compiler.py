@@ -31,11 +31,9 @@ class Built:
 
     data      the image's bytes
     sections  [(name, bytes), ...] in the file's order
-    heap_bytes  GC heap that MicroPython holds after loading it, an estimate for 64-bit words
     """
     data: bytes
     sections: list
-    heap_bytes: int
 
 
 class Pool:
@@ -99,7 +97,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
     sections[layout.PROSE] = prose.data
     sections[layout.PROVIDERS], sections[layout.WIRE] = chain.tables(manifest, entries)
     data = write(sections, f"clawlite {__version__}", requires(manifest), _digest(manifest.sources), _companions(manifest), key)
-    return Built(data, _sizes(data), _heap(index))
+    return Built(data, _sizes(data))
 
 
 def requires(manifest) -> list[str]:
@@ -236,11 +234,3 @@ SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECOR
 def _sizes(data: bytes) -> list:
     opened = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
     return [(SECTION_NAMES[number], opened.size_of(number)) for number in opened.sections()]
-
-
-def _heap(index: list) -> int:
-    """Return the GC heap that a loaded image holds, in bytes: fitted to MicroPython's 64-bit unix port, 5 to 80 tools.
-
-    Words of 32 bits need less; that was not measured.
-    """
-    return 2200 + sum(150 + len(entry[0]) for entry in index)

@@ -12,7 +12,7 @@ import os
 import posixpath
 import re
 
-from clawlite.host.document import MAX_BYTES, Document, LinePlace
+from clawlite.host.document import MAX_BYTES, Document
 from clawlite.host.problems import ManifestErrors, did_you_mean, quoted
 from clawlite.host import yamltext
 
@@ -151,8 +151,3 @@ class Sources:
 
 def is_glob(text: str) -> bool:
     return bool(_GLOB.search(text))
-
-
-def file_place(sources: Sources, name: str) -> LinePlace:
-    """Return the place of problems about file *name* as a whole."""
-    return LinePlace(sources.shown(name))
