@@ -4,7 +4,6 @@ The log (log.jsonl, and log.jsonl.1 before it) has an event for each call, with 
 image says what these rules are.  An event names the manifest that it was made with: over another image its numbers mean nothing.
 """
 import os
-import sys
 
 from clawlite.core.calls import is_uuid
 from clawlite.core.errors import ClawError
