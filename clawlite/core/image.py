@@ -22,7 +22,7 @@ from clawlite.core import cbor
 from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.text import decode_utf8
 
-AGENT, TOOLS, RECORDS, RULES, AUTOMATA, PROSE, REFLEX, REPLAY, PINS, PROVIDERS, WIRE = range(1, 12)
+AGENT, TOOLS, RECORDS, RULES, AUTOMATA, PROSE, REFLEX, REPLAY, PINS, PROVIDERS, WIRE, SANDBOX = range(1, 13)
 READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS = 1, 2, 4, 8, 16, 32, 64
 BUILTIN, MAKER = 0, 1           # who wrote a tool's handler: the registry, or tools.py
 
@@ -113,11 +113,11 @@ class Image:
         return self._where.get(section, (0, 0))[1]
 
     def section(self, section: int) -> object:
-        """Return a whole section, decoded, and AGENT, TOOLS and PINS of the shape they should have; None when the image has none."""
+        """Return a whole section, decoded; those that header.py knows, of the shape they should have; None when the image has none."""
         value = None
         if section in self._where:
             value = cbor.decode(self.part(section, 0, self._where[section][1]))
-        if section == AGENT or section == TOOLS or value is not None and section == PINS:
+        if section == AGENT or section == TOOLS or value is not None and section in (PINS, SANDBOX):
             from clawlite.core.header import section_of
             section_of(section, value)
         return value

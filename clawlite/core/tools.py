@@ -129,8 +129,6 @@ def _gated(image, tool, arguments, override, event, once):
         event["approval"] = yield (APPROVE, Approval(tool, arguments, rule))
     elif autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS:
         event["approval"] = yield (APPROVE, Approval(tool, arguments, None))
-    if image.agent.isolation:
-        raise _no_sandbox(image, tool)
     if once is not None and once.is_kept(tool):
         first = yield from once.begin()
         if first is not None:
@@ -200,17 +198,10 @@ def _denied(tool, rule):
     return PolicyDenied("Policy denied: rule %s blocks %s%s" % (rule[0], tool.name, ": " + rule[2] if rule[2] else ""), "", data)
 
 
-def _no_sandbox(image, tool):
-    return SandboxDenied("%s: it needs a sandbox of level process, and this device has none" % tool.name,
-                         "declare level: none to run tools in the agent's own process",
-                         {"tool": tool.name, "sandbox": image.agent.sandbox or None, "reason": "missing mechanism",
-                          "required": ["process"], "missing": ["process"], "available": ["none"]})
-
-
 def _result(tool, outcome, image):
     done, value = outcome
     if not done:
-        if isinstance(value, (ToolTimeout, ProviderError)):
+        if isinstance(value, (ToolTimeout, ProviderError, SandboxDenied)):
             raise value
         return Result("%s failed: %s" % (tool.name, value), True)
     if tool.output is not None:

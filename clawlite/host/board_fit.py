@@ -11,7 +11,7 @@ from clawlite.host.document import LinePlace
 from clawlite.host.problems import ManifestErrors, Problem, Problems
 
 _SHOWN_BOARDS = 6
-_ABILITIES = set(typing.get_args(Ability)) - {"http", "https"}
+_ABILITIES = set(typing.get_args(Ability)) - {"http", "https", "process"}
 
 
 class Need:
@@ -141,6 +141,9 @@ def _network(manifest, board: Profile, known: list, problems: Problems) -> None:
 
 def _sandbox(manifest, board: Profile, known: list, problems: Problems) -> None:
     if manifest.sandbox is None:
+        if manifest.tools and "process" not in board.sandbox.levels:
+            problems.add(manifest.tools[0].place, (), "no Sandbox is declared, and that means the most restrictive one: level process, "
+                         f"which {board.name} does not have", hint="declare sandbox: { inline: { level: none } } to run tools in the agent's own process")
         return
     spec, place = manifest.sandbox.spec, manifest.sandbox.place
     if spec.level not in board.sandbox.levels:

@@ -10,7 +10,7 @@ import hashlib
 from clawlite import __version__
 from clawlite.core import image as layout
 from clawlite.core.pins import KINDS as PIN_KINDS
-from clawlite.host import chain, folding, unbuilt
+from clawlite.host import chain, folding, registry, sandboxes, unbuilt
 from clawlite.host.automata import PatternError, compile_pattern
 from clawlite.host.imagefile import encode, table, write
 from clawlite.host.reflexes import compile_reflex
@@ -88,11 +88,13 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
     names = [tool.name for tool in manifest.tools]
     sections = {
         layout.AGENT: _agent(manifest, prose), layout.TOOLS: index, layout.RECORDS: records,
-        layout.RULES: table([encode(rule.record()) for rule in rules]), layout.AUTOMATA: table(pool.tables),
+        layout.RULES: table([encode(rule.record()) for rule in rules]),
         layout.REFLEX: _compiled(manifest, "reflex", compile_reflex, names),
         layout.REPLAY: _compiled(manifest, "replay", compile_replay, names),
         layout.PINS: _pins(manifest),
+        layout.SANDBOX: sandboxes.section(manifest, pool),
     }
+    sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
     sections[layout.PROSE] = prose.data
     sections[layout.PROVIDERS], sections[layout.WIRE] = chain.tables(manifest, entries)
@@ -107,8 +109,11 @@ def requires(manifest) -> list[str]:
         needed.add("tools")
     if any(tool.function for tool in manifest.tools):
         needed.add("tools.py")
-    if manifest.settings.pins or any(tool.function is None for tool in manifest.tools):
-        needed.add("pins")              # every tool of the registry works on them
+    if manifest.settings.pins:
+        needed.add("pins")
+    needed.update(registry.ability(tool.name) for tool in manifest.tools if tool.function is None)
+    if manifest.tools and sandboxes.level(manifest):
+        needed.add("process")
     if any(rule.action == "audit-only" for policy in manifest.policies for rule in policy.spec.rules):
         needed.add("log")
     return sorted(needed)
@@ -118,12 +123,12 @@ def _agent(manifest, prose) -> list:
     identity = manifest.identity
     processing = [channel.spec.processing for channel in manifest.channels if channel.spec.processing]
     budget = manifest.settings.budget
-    declared = manifest.channels and manifest.tools and manifest.sandbox and manifest.policies and not unbuilt.isolation(manifest)
+    declared = manifest.channels and manifest.tools and manifest.sandbox and manifest.policies
     return [manifest.name, manifest.version or "", identity.name, AUTONOMY.index(identity.spec.autonomy or "supervised"),
             2 if declared else 1, manifest.heartbeat_interval_ms,
             chain.numbers(manifest), budget.max_rounds or MAX_ROUNDS,
             min([p.max_message_length for p in processing if p.max_message_length] or [MAX_MESSAGE]),
-            manifest.sandbox.name if manifest.sandbox else "", unbuilt.isolation(manifest), prose.add(identity.spec.personality),
+            manifest.sandbox.name if manifest.sandbox else "", sandboxes.level(manifest) if manifest.tools else 0, prose.add(identity.spec.personality),
             manifest.settings.console.prompt, budget.total_timeout_ms or TURN_MS, *chain.limits(manifest),
             folding.calls_per_minute(manifest.policies), folding.rates(manifest.policies)]
 
@@ -184,7 +189,7 @@ def _flags(tool) -> int:
                        ("idempotentHint", layout.IDEMPOTENT), ("openWorldHint", layout.OPEN_WORLD)):
         flags |= flag if hints.get(name) is True else 0
     if tool.function is None:
-        return flags | layout.HAS_BOARD
+        return flags | (layout.HAS_BOARD if registry.ability(tool.name) == "pins" else 0)
     return flags | (layout.GENERATOR if tool.function.is_generator else 0) | (layout.HAS_BOARD if tool.function.has_board else 0)
 
 
@@ -228,7 +233,7 @@ def _companions(manifest) -> list:
 
 SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECORDS: "tool records", layout.RULES: "rules",
                  layout.AUTOMATA: "automata", layout.PROSE: "prose", layout.REFLEX: "reflex", layout.REPLAY: "replay",
-                 layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire"}
+                 layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox"}
 
 
 def _sizes(data: bytes) -> list:

@@ -10,6 +10,8 @@ from clawlite.host.problems import did_you_mean, one_of, quoted
 from clawlite.host.sources import Refused
 
 NAMESPACE = "clawlite"
+# what a device must have for them, by category (docs/tools.md); the others work on pins
+_ABILITIES = {"filesystem": "files", "memory": "files", "shell": "shell", "network": "web"}
 _FOLDER = pathlib.Path(__file__).with_name("registry")
 
 
@@ -30,3 +32,9 @@ def document(namespace: str, name: str, version: str) -> Document:
     if version != has:
         raise Refused(f"the registry {NAMESPACE} has {name} in version {has}, not {version}", f"write {name}@{has}")
     return found
+
+
+def ability(name: str) -> str:
+    """Return the ability that a device must have for the tool *name* of this registry."""
+    metadata = yamltext.read((_FOLDER / f"{name}.yaml").read_bytes(), name).data["metadata"]
+    return _ABILITIES.get(metadata.get("labels", {}).get("category"), "pins")

@@ -2,20 +2,15 @@
 
 ``check`` accepts these (they are valid CKP) and says so; nothing here is ever dropped silently.  An entry goes when
 the thing is built.  An operator's agent (``serve`` over a manifest) is built all the same where an answer at use can say it:
-tools that need a sandbox of level process answer -32010, methods of memory, skills and swarms -32601.
+methods of memory, skills and swarms answer -32601.
 """
-from clawlite.host import remotes
+from clawlite.host import remotes, sandboxes
 from clawlite.host.chain import BUILTIN_ENDPOINTS
 
 LATER = "not supported by this version of clawlite"
 
 UNBUILT_KINDS = ("Skill", "Memory", "Swarm", "Telemetry", "WorldModel")
 SAID_AT_USE = ("Skill", "Memory", "Swarm")
-
-
-def isolation(manifest) -> int:
-    """Return 1 when the tools of *manifest* need isolation, else 0.  No Sandbox means the most restrictive one (5.7)."""
-    return int(bool(manifest.tools) and (manifest.sandbox is None or manifest.sandbox.spec.level != "none"))
 
 
 def refuse(manifest, at_use: bool = False) -> None:
@@ -31,14 +26,11 @@ def refuse(manifest, at_use: bool = False) -> None:
         _tool(manifest, tool)
     for policy in manifest.policies:
         _policy(manifest, policy)
-    if manifest.sandbox and not (at_use and manifest.sandbox.spec.level == "process"):
+    if manifest.sandbox:
         _sandbox(manifest, manifest.sandbox)
     for primitive in manifest.primitives():
         if primitive.kind in UNBUILT_KINDS and not (at_use and primitive.kind in SAID_AT_USE):
             manifest.problem(primitive, (), f"{primitive.kind} is {LATER}", hint="remove it from the manifest")
-    if manifest.tools and not manifest.sandbox and not at_use:
-        manifest.problem(manifest.tools[0], (), "no Sandbox is declared, and that means the most restrictive one, which is " + LATER,
-                        hint="declare sandbox: { inline: { level: none } } to run tools in the agent's own process")
     if manifest.identity.spec.context_files:
         manifest.problem(manifest.identity, ("context_files",), "context files are " + LATER, hint="remove them", key=True)
 
@@ -105,14 +97,18 @@ def _is_off(block) -> bool:
 
 def _sandbox(manifest, sandbox) -> None:
     spec = sandbox.spec
-    if spec.level != "none":
-        manifest.problem(sandbox, ("level",), f'level "{spec.level}" is {LATER}', '"none"')
-        return
-    if spec.capabilities is not None:
-        manifest.problem(sandbox, ("capabilities",), "at level none tools run in the agent's own process: these cannot be kept there",
-                        hint="remove them", key=True)
+    if spec.level not in ("none", "process"):
+        manifest.problem(sandbox, ("level",), f'level "{spec.level}" is {LATER}', '"none" or "process"')
     limits = spec.resource_limits
-    for field in ("memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms"):
+    for field in sandboxes.LIMITS if limits is not None else ():
+        if getattr(limits, field) == 0:
+            manifest.problem(sandbox, ("resource_limits", field), "", "a limit of at least 1", "0", hint="leave it out for no limit", key=True)
+    if spec.level != "none":
+        return
+    if spec.capabilities is not None and any(tool.function for tool in manifest.tools):
+        manifest.problem(sandbox, ("capabilities",), "at level none the functions of tools.py run in the agent's own process: these cannot be kept there",
+                        hint="use level: process, or remove them", key=True)
+    for field in sandboxes.LIMITS[:-1]:
         if limits is not None and getattr(limits, field):
             manifest.problem(sandbox, ("resource_limits", field), "at level none this limit cannot be kept",
-                            hint="remove it" if field != "timeout_ms" else "set timeout_ms on the tools that need one", key=True)
+                            hint="use level: process" if field != "timeout_ms" else "set timeout_ms on the tools that need one", key=True)

@@ -14,7 +14,7 @@ from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import TEXT, TOO_LONG
 from clawlite.core.handlers import Handlers
-from clawlite.core.image import HAS_SIDE_EFFECTS, PINS
+from clawlite.core.image import HAS_SIDE_EFFECTS, PINS, SANDBOX
 from clawlite.core.pins import SimulatedPins
 from clawlite.core.session import Session
 from clawlite.core.text import decode_utf8
@@ -27,7 +27,7 @@ from clawlite.linux.starting import Starting
 from clawlite.linux.wire import MAX_LINE, now_ms, open_line
 from clawlite.linux.workspace import resolve
 
-ABILITIES = ("http", "https", "log", "pins", "reflex", "replay", "tools", "tools.py")
+ABILITIES = ("files", "http", "https", "log", "pins", "process", "reflex", "replay", "shell", "tools", "tools.py", "web")
 MAX_TASKS = 1024
 LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
 
@@ -49,6 +49,10 @@ class Shell:
         functions = {}
         pins = SimulatedPins(image.section(PINS) or [], now_ms)
         self.handlers = Handlers(HANDLERS, functions, pins)
+        if image.agent.isolation or not {"files", "shell", "web"}.isdisjoint(image.requires):
+            from clawlite.core.profile import Profile
+            from clawlite.linux.work import Work
+            self.handlers = Work(self.handlers, Profile(image.section(SANDBOX)))
         self.agent = Agent(image, now, MAX_TASKS)
         self.session = Session(self.agent, loads)
         self.session.set_clock(int(time.time()), now)

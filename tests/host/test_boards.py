@@ -10,7 +10,7 @@ import pytest
 from agents import clawlite
 
 from clawlite.core.errors import ClawError
-from clawlite.host import board_fit, board_profile, board_text, boards, build, check, compiler, manifest
+from clawlite.host import board_fit, board_profile, board_text, boards, build, check, compiler, manifest, sandboxes
 from clawlite.host.problems import ManifestErrors
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,7 +70,8 @@ def test_a_profile_says_what_this_version_can_do(name):
             if isinstance(node, ast.Assign) and node.targets[0].id == "ABILITIES"][0]
     assert profile.abilities == [ability for ability in able if profile.network.links or ability != "http"]
     assert profile.messages.max_message_bytes == line and profile.messages.max_result_bytes <= compiler.MAX_OUTPUT
-    assert profile.sandbox.levels == ["none"] and profile.sandbox.limits == ["max_output_bytes"] and profile.pins.simulated
+    assert profile.sandbox.levels == ["none", "process"][:1 + ("process" in able)] and profile.pins.simulated
+    assert profile.sandbox.limits == (list(sandboxes.LIMITS) if "process" in able else ["max_output_bytes"])
     assert bool(profile.unchecked) == (name not in ("linux", "sim")), "no board was at hand"
     assert set(profile.unchecked or ()) <= set(board_profile.fields(board_profile.Profile))
     for source in profile.sources:
@@ -142,8 +143,8 @@ REST = REFLEX[2:]
     ("pico", HTTPS + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: pico has no network - a built-in provider, or another board: linux, rpi-3b-plus, "]),
     ("pico-w", HTTPS + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: this version speaks http on pico-w - an http endpoint, or another board: linux, "]),
     ("esp32", REFLEX[:3] + ("process", "memory_mb", 64), "", [
-        'claw.yaml:12: spec.sandbox.inline.level: esp32 cannot isolate tools at level "process" - level none; no board that is known can',
-        "claw.yaml:14: spec.sandbox.inline.resource_limits.memory_mb: esp32 cannot keep this limit - remove it; no board that is known can"]),
+        'claw.yaml:12: spec.sandbox.inline.level: esp32 cannot isolate tools at level "process" - level none, or another board: linux, r',
+        "claw.yaml:14: spec.sandbox.inline.resource_limits.memory_mb: esp32 cannot keep this limit - remove it, or another board: linux, r"]),
     ("pico", REFLEX[:3] + ("none", "timeout_ms", 64), "", ["claw.yaml:14: spec.sandbox.inline.resource_limits.timeout_ms: pico cannot keep this limit - set timeout_ms on"]),
     ("pico", REFLEX[:4] + ("max_output_bytes", 16385), "", ["claw.yaml:14: spec.sandbox.inline.resource_limits.max_output_bytes: expected at most 16384 on pico, found 16385 - set it to"]),
     ("pico", REFLEX[:2] + (8193,) + REFLEX[3:], "", ["claw.yaml:9: spec.channels[0].inline.processing.max_message_length: expected at most 8192 on pico, found 8193 - set"]),

@@ -1,0 +1,69 @@
+"""The Sandbox of a manifest to the section of the image that core/profile.py reads.
+
+No Sandbox means the most restrictive one this runtime has (CKP 0.2.0, 5.7): level process, every capability denied.
+"""
+from clawlite.core import profile
+from clawlite.host.automata import PatternError
+
+NETWORK = {None: profile.DENY, "deny": profile.DENY, "allowlist": profile.ALLOWLIST, "allow-all": profile.ALLOW_ALL}
+FILES = {None: profile.DENY, "deny": profile.DENY, "read-only": profile.READ_ONLY, "scoped": profile.SCOPED, "full": profile.FULL}
+INJECTION = {None: profile.BOUNDARY, "host-boundary": profile.BOUNDARY, "environment": profile.ENVIRONMENT, "file-mount": profile.FILE}
+SHELL = {None: profile.DENY, "deny": profile.DENY, "restricted": profile.RESTRICTED, "full": profile.UNRESTRICTED}
+LIMITS = ("memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms", "max_output_bytes")
+
+
+def level(manifest) -> int:
+    """Return the level of the sandbox that the tools of *manifest* run in."""
+    return profile.NONE if manifest.sandbox and manifest.sandbox.spec.level == "none" else profile.PROCESS
+
+
+def section(manifest, pool) -> list | None:
+    """Return the record of the sandbox; None for an agent without tools.
+
+    pool  gets the automata of ``blocked_patterns``; what has none is a problem of *manifest*
+    """
+    if not manifest.tools:
+        return None
+    if manifest.sandbox is None:
+        return ["", profile.PROCESS, [profile.DENY, [], True], [profile.DENY, [], []], [profile.BOUNDARY, False],
+                [profile.DENY, [], []], [None] * len(LIMITS)]
+    spec = manifest.sandbox.spec
+    can = spec.capabilities
+    return [manifest.sandbox.name, level(manifest), _network(can and can.network), _files(can and can.filesystem),
+            _secrets(can and can.secrets), _shell(manifest, can and can.shell, pool),
+            [spec.resource_limits and getattr(spec.resource_limits, name) or None for name in LIMITS]]
+
+
+def _network(network) -> list:
+    if network is None:
+        return [profile.DENY, [], True]
+    guard = network.ssrf_protection
+    off = guard is not None and (guard.enabled is False or guard.block_private_ips is False)
+    return [NETWORK[network.mode], [host.lower() for host in network.allowed_hosts or []], not off]
+
+
+def _files(files) -> list:
+    if files is None:
+        return [profile.DENY, [], []]
+    mode = FILES[files.mode]
+    mounts = [[mount.path, mount.permissions == "rw" and mode != profile.READ_ONLY] for mount in files.mount_paths or []]
+    return [mode, mounts, list(files.denied_paths or [])]
+
+
+def _secrets(secrets) -> list:
+    if secrets is None:
+        return [profile.BOUNDARY, False]
+    leaks = secrets.leak_detection
+    return [INJECTION[secrets.injection], leaks is not None and leaks.enabled is not False]
+
+
+def _shell(manifest, shell, pool) -> list:
+    if shell is None:
+        return [profile.DENY, [], []]
+    patterns = []
+    for index, pattern in enumerate(shell.blocked_patterns or []):
+        try:
+            patterns.append(pool.add(pattern))
+        except PatternError as e:
+            manifest.problem(manifest.sandbox, ("capabilities", "shell", "blocked_patterns", index), str(e))
+    return [SHELL[shell.mode], list(shell.blocked_commands or []), patterns]
