@@ -35,6 +35,8 @@ def document(namespace: str, name: str, version: str) -> Document:
 
 
 def ability(name: str) -> str:
-    """Return the ability that a device must have for the tool *name* of this registry."""
+    """Return the ability that a device must have for the tool *name*; "pins" for one that is not in the registry, which none has."""
+    if name not in names():
+        return "pins"
     metadata = yamltext.read((_FOLDER / f"{name}.yaml").read_bytes(), name).data["metadata"]
     return _ABILITIES.get(metadata.get("labels", {}).get("category"), "pins")
