@@ -25,7 +25,7 @@ CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a mode
 ENTRIES = ("main",)                     # what a board starts by name
 KEEP_SENTENCES = ("main", "errors")     # said when nothing else works
 SEEN_BY_MAKERS = ("pins",)              # handlers in tools.py get one as ``board``
-NOT_ON_BOARDS = ("__init__", "dialect", "encoder")
+NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "netrules")     # boards have no tool that connects
 
 
 def sources() -> dict[str, pathlib.Path]:
