@@ -7,6 +7,7 @@
    that is expected to fail and did).
 4. CLAWLITE_REQUIRE_EXT=1: every core module that has a .pxd is the compiled one, or the run stops.
 5. CLAWLITE_RESULTS=FILE gets lines ``passed N``, ``failed N`` and ``skipped N REASON``; the Makefile adds them up.
+   clauses.json beside it gets what the run showed of each clause of the protocol (clause_results.py), when it ran tests/ckp.
 """
 import gc
 import importlib
@@ -16,6 +17,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import clause_results
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -199,4 +201,9 @@ def pytest_terminal_summary(terminalreporter):
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", kind)
             reasons[reason] = reasons.get(reason, 0) + 1
     lines += ["skipped %d %s" % (n, " ".join(reason.removeprefix("Skipped: ").split())) for reason, n in sorted(reasons.items())]
-    Path(os.environ["CLAWLITE_RESULTS"]).write_text("\n".join(lines) + "\n")
+    results = Path(os.environ["CLAWLITE_RESULTS"])
+    results.write_text("\n".join(lines) + "\n")
+    if (ROOT / "tests" / "ckp").resolve() in {Path(report.fspath).resolve().parent for report in stats.get("passed", ())}:
+        outcomes = {report.nodeid: kind for kind in ("passed", "xfailed", "skipped", "failed", "error") for report in stats.get(kind, ())
+                    if hasattr(report, "nodeid")}
+        clause_results.write(results.with_name("clauses.json"), {name: "failed" if kind == "error" else kind for name, kind in outcomes.items()})

@@ -2,6 +2,7 @@
 import copy
 import json
 
+import clause_results
 import pytest
 from agents import clawlite
 from record_clauses import table, text
@@ -41,6 +42,24 @@ def test_as_text(tmp_path):
     done = clawlite("conformance", cwd=tmp_path)
     assert done.returncode == 0 and done.stdout.startswith("clawlite ") and "primitives: Identity, Provider" in done.stdout
     assert "L1 MUST" in done.stdout and "waiting for " in done.stdout
+
+
+def test_the_last_test_run_clause_by_clause(tmp_path):
+    clauses = [{"id": "a", "tests": ["t.py::one", "RPC-1"]}, {"id": "b", "tests": ["t.py::two"]}, {"id": "c", "tests": ["t.py::gone"]}, {"id": "d"}]
+    case = "tests/ckp/test_cases.py::test_case[RPC-1]"
+    assert clause_results.of({"t.py::one": "passed", case: "passed", "t.py::two[x]": "passed", "t.py::two[y]": "failed"}, clauses) == {
+        "a": "held", "b": "failed", "c": "not run"}
+    assert clause_results.of({"t.py::one": "passed", case: "xfailed"}, clauses)["a"] == "not run"
+    held = [row["id"] for row in table()["clauses"] if row["state"] == "held"]
+    run = tmp_path / "clauses.json"
+    run.write_text(json.dumps({"at": "2026-01-01T00:00:00Z", "clauses": {held[0]: "failed", **dict.fromkeys(held[2:], "held")}}))
+    found = conformance.declaration(last_run=run)
+    last = found["clauses"]["last_run"]
+    assert last["failed"] == held[:1] and last["not run"] == held[1:2]
+    assert sum(counts["held"] for counts in last["levels"].values()) == len(held) - 2
+    said = conformance.text(found)
+    assert "the last test run, 2026-01-01" in said and "  failed: " + held[0] in said and "  not run: " + held[1] in said
+    assert "not part of this installation" in conformance.text(conformance.declaration(last_run=tmp_path / "none"))
 
 
 def test_without_the_table_it_says_so(tmp_path):
