@@ -1,0 +1,215 @@
+"""A path to an open folder and a name in it, one component at a time, so that no check comes before its use.
+
+1. Each folder is opened beside the one before it and never through a link.  2. A link is read, and its text walked in the same
+way from where it lies; ``..`` in it leaves what was really passed.  3. Every component is checked where the walk is, not where
+the text says.  4. What another process replaces meanwhile is looked at again.  docs/adr/0020 says why this is not ``openat2``.
+"""
+import errno
+import os
+import stat
+
+from clawlite.core.errors import ClawError, SandboxDenied
+
+MAX_STEPS = 1024                # components that one path may take, those of links on its way too
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_AGAIN = (errno.ELOOP, errno.ENOTDIR, errno.ENOENT)         # of a folder that another process replaces meanwhile
+
+
+class Found:
+    """The end of a walk: an entry *name* of an open folder.
+
+    folder    descriptor of the folder, opened with O_PATH; "with" closes it
+    name      the entry's name there, "." for the folder itself
+    path      where that is, absolute and without links
+    writable  bool, the mount there is
+    status    ``os.stat_result`` of the entry, no link; None when it does not exist
+    """
+
+    def __init__(self, folder: int, name: str, path: str, writable: bool, status):
+        self.folder = folder
+        self.name = name
+        self.path = path
+        self.writable = writable
+        self.status = status
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.folder)
+
+
+class Walk:
+    """One walk of a ``scope.Scope``: ``at`` are the components passed, ``fd`` is the folder that they lead to (None above the mounts)."""
+
+    def __init__(self, scope, path: str, make: bool):
+        self.scope = scope
+        self.text = path
+        self.make = make
+        self.todo = _parts(scope.real(path))
+        self.at = []
+        self.fd = None
+        self.mount = None
+        self.steps = 0
+
+    def run(self) -> Found:
+        """Return the end of the walk; raises as ``Scope.find`` says."""
+        try:
+            found = None
+            while found is None:
+                found = self.step()
+            self.fd = None                      # it is the caller's now
+            return found
+        finally:
+            self.leave()
+
+    def leave(self):
+        if self.fd is not None:
+            os.close(self.fd)
+            self.fd = None
+
+    def restart(self, parts: list):
+        """Go on from the root with *parts* and what is left."""
+        self.leave()
+        self.at, self.mount = [], None
+        self.todo = parts + self.todo
+
+    def step(self):
+        """Pass one component; return the ``Found`` at the end, else None."""
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise SandboxDenied("%s: its links lead in circles, or too far" % shown(self.text), "name the file without links",
+                                {"reason": "too many links"})
+        if not self.todo:
+            return self.end()
+        part = self.todo.pop(0)
+        if part == "..":                        # out of a link's text: of the folder that the link lies in
+            self.restart(self.at[:-1])
+            return None
+        here = "/" + "/".join(self.at + [part])
+        mount = self.scope.mount_of(here)
+        if mount is None and not self.scope.leads_to_mount(here):
+            raise self.outside()
+        if mount is not None and self.scope.is_denied(here, None, bool(self.todo)):
+            raise self.denied()
+        if mount is None or mount[0] == here:
+            return self.enter(part, here, mount)
+        if self.fd is None:                     # the mount "/": nothing was passed yet
+            self.fd = os.open("/", _FOLDER)
+        self.mount = mount
+        return self.below(part, here)
+
+    def end(self) -> Found:
+        """The path is a mount itself, or above all mounts."""
+        if self.mount is None:
+            if self.scope.mount_of("/") is None:
+                raise self.outside()
+            self.mount, self.fd = self.scope.mount_of("/"), os.open("/", _FOLDER)
+        return Found(self.fd, ".", "/" + "/".join(self.at), self.mount[1], os.fstat(self.fd))
+
+    def enter(self, part: str, here: str, mount):
+        """Pass a folder above the mounts, or the root of one."""
+        if mount is not None:
+            folder = self.fd
+            if folder is None:                  # above it is what no tool can change
+                folder = os.open(os.path.dirname(here), _FOLDER)
+            self.fd, self.mount = folder, mount
+            try:
+                status = os.stat(part, dir_fd=folder, follow_symlinks=False)
+            except OSError as e:
+                raise ClawError("%s: %s" % (shown(here), e.strerror)) from None
+            self.check(here, status)
+            if not stat.S_ISDIR(status.st_mode):                # a mount that is a file
+                if self.todo:
+                    raise ClawError("%s: %s is no folder" % (shown(self.text), shown(here)))
+                return Found(folder, part, here, mount[1], status)
+            self.into(part, here)
+            return None
+        self.at.append(part)
+        return None
+
+    def below(self, part: str, here: str):
+        try:
+            status = os.stat(part, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return self.missing(part, here)
+        except OSError as e:
+            raise ClawError("%s: %s" % (shown(self.text), e.strerror)) from None
+        if stat.S_ISLNK(status.st_mode):
+            self.follow(part)
+            return None
+        self.check(here, status)
+        if not self.todo:
+            return Found(self.fd, part, here, self.mount[1], status)
+        if not stat.S_ISDIR(status.st_mode):
+            raise ClawError("%s: %s is no folder" % (shown(self.text), shown(here)))
+        self.into(part, here)
+        return None
+
+    def into(self, part: str, here: str):
+        """Open the folder *part*; when it has become something else meanwhile, look at it again."""
+        try:
+            fd = os.open(part, _FOLDER, dir_fd=self.fd)
+        except OSError as e:
+            if e.errno in _AGAIN:
+                self.todo.insert(0, part)
+                return
+            raise ClawError("%s: %s" % (shown(self.text), e.strerror)) from None
+        os.close(self.fd)
+        self.fd = fd
+        self.at.append(part)
+        self.check(here, os.fstat(fd))
+
+    def follow(self, part: str):
+        try:
+            target = os.readlink(part, dir_fd=self.fd)
+        except OSError:                         # no link any more
+            self.todo.insert(0, part)
+            return
+        if target.startswith("/"):
+            self.restart(_parts(self.scope.aliased(target)))
+        else:
+            self.todo = _parts(target) + self.todo
+
+    def missing(self, part: str, here: str):
+        if not self.todo:
+            return Found(self.fd, part, here, self.mount[1], None)
+        if not self.make or ".." in self.todo:
+            raise ClawError("%s: there is no %s; list-directory shows what is there" % (shown(self.text), shown(here)))
+        if not self.mount[1]:
+            raise read_only(self.text)
+        try:
+            os.mkdir(part, dir_fd=self.fd)
+        except FileExistsError:
+            pass
+        except OSError as e:
+            raise ClawError("%s: %s" % (shown(here), e.strerror)) from None
+        self.todo.insert(0, part)
+        return None
+
+    def check(self, here: str, status):
+        if self.scope.is_denied(here, status, bool(self.todo)):
+            raise self.denied()
+
+    def outside(self):
+        return SandboxDenied("%s: outside the paths of this sandbox" % shown(self.text),
+                             "stay in the workspace, or list the folder under filesystem.mount_paths", {"reason": "path outside"})
+
+    def denied(self):
+        return SandboxDenied("%s: a denied path of this sandbox" % shown(self.text), "use another file", {"reason": "denied path"})
+
+
+def read_only(path: str):
+    """Return the error for writing where a mount is read-only."""
+    return SandboxDenied("%s: this sandbox may only read there" % shown(path), 'write to a path that is mounted "rw"', {"reason": "read-only"})
+
+
+def shown(path: str) -> str:
+    """Return *path* for a message: control characters written out, at most 200 characters."""
+    text = "".join([c if c.isprintable() else "\\x%02x" % ord(c) for c in path[:200]])
+    return text + "..." if len(path) > 200 else text
+
+
+def _parts(path: str) -> list:
+    """Return the components of *path*; ``..`` stays: what it leaves may be a link."""
+    return [part for part in path.split("/") if part and part != "."]
