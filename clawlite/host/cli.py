@@ -148,8 +148,8 @@ def ports(watch, as_json):
 @click.argument("manifest", default=".")
 @click.option("--port", metavar="PORT", help="a device, a link to one, or an id of clawlite ports; else the only board")
 @click.option("--dir", "folder", metavar="DIR", help="a folder in its place: a mounted card, the --fs of a virtual board")
-@click.option("--ssh", metavar="HOST", help="not built yet")
-@click.option("--firmware", metavar="FILE", help="not built yet")
+@click.option("--ssh", metavar="HOST", help="a Raspberry Pi or other Linux machine, as ssh takes it: pi@raspberrypi.local")
+@click.option("--firmware", metavar="FILE", help="MicroPython itself: UF2 onto a board's drive, an ESP image through esptool")
 @click.option("--board", metavar="BOARD", help="refuse what this board cannot honour; else as the port says")
 @click.option("--dry-run", is_flag=True, help="show what would change, and change nothing")
 @click.option("--yes", is_flag=True, help="do not ask")
@@ -159,10 +159,17 @@ def flash(manifest, port, folder, ssh, firmware, board, dry_run, yes, as_json):
 
     MANIFEST may be an image.  What the board runs stays until the new one is whole, and is there to fall back to.
     """
+    def agree():
+        ui.agree("--yes", yes)
+    if firmware is not None:
+        from clawlite.host import flash_firmware
+        if ssh is not None:
+            raise click.UsageError("--firmware is for a board, --ssh for a Linux machine")
+        return ui.flashed_firmware(flash_firmware.flash(firmware, port, folder, board, dry_run,
+                                                        lambda found: ui.flashing_firmware(found, as_json), agree, ui.Progress()), as_json)
     from clawlite.host import flash as work
-    with work.target(port, folder, {"ssh": ssh, "firmware": firmware}) as target:
-        ui.flashed(work.flash(manifest, target, dry_run, board, lambda found: ui.flashing(found, as_json), lambda: ui.agree("--yes", yes),
-                              ui.Progress()), as_json)
+    with work.target(port, folder, ssh) as target:
+        ui.flashed(work.flash(manifest, target, dry_run, board, lambda found: ui.flashing(found, as_json), agree, ui.Progress()), as_json)
 
 
 @cli.command()

@@ -3,31 +3,27 @@ import os
 import tempfile
 
 from clawlite.core.errors import ClawError
-from clawlite.core.header import MAGIC
 from clawlite.host import build
 from clawlite.host.board_files import SLOT, board_files
 from clawlite.host.flash_plan import Contents, Plan, plan
 
 OURS = b"# clawlite's own, written by \"clawlite flash\""
-NOT_BUILT = {"ssh": "--ssh: a Pi is not flashed yet", "firmware": "--firmware: MicroPython itself is not written yet"}
-_HINTS = {"ssh": "copy the image there, and start it with: clawlite run IMAGE",
-          "firmware": "write it with the board's own tool (UF2 drive, esptool), then flash the agent"}
 
 
-def target(port: str = None, folder: str = None, not_built: dict = {}):
-    """Return what is flashed, to be used with ``with``: the board on a port, or a folder.
+def target(port: str = None, folder: str = None, ssh: str = None):
+    """Return what is flashed, to be used with ``with``: the board on a port, a folder, or a machine behind ssh.
 
-    not_built  {option: value} of targets that this version does not have
-    Raises ``ClawError`` for such a one and for two targets at once, ``NoPort``, ``PortRefused``.
+    Raises ``ClawError`` for two targets at once, ``NoPort``, ``PortRefused``.
     """
-    for option, value in not_built.items():
-        if value is not None:
-            raise ClawError(NOT_BUILT[option], _HINTS[option])
+    named = [option for option, value in (("--port", port), ("--dir", folder), ("--ssh", ssh)) if value is not None]
+    if len(named) > 1:
+        raise ClawError(f"{' and '.join(named)}: expected one of them")
     if folder is not None:
-        if port:
-            raise ClawError("--port and --dir: expected one of them")
         from clawlite.host.flash_folder import Folder
         return Folder(folder.rstrip("/") or "/")
+    if ssh is not None:
+        from clawlite.host.flash_ssh import Remote
+        return Remote(ssh)
     from clawlite.host import ports
     from clawlite.host.flash_board import Board
     return Board(ports.choose(port))
@@ -39,7 +35,7 @@ def contents(name: str, board: str = None) -> Contents:
     board  refuse a manifest that this board cannot honour, or None
     Raises ``ManifestErrors``, ``ClawError``.
     """
-    image = name if _is_image(name) else build.build(name, None, os.environ.get("CLAWLITE_DEVICE_KEY_FILE"), board)["file"]
+    image = build.image_for(name, board)
     shared, slot = {}, {}
     with tempfile.TemporaryDirectory(prefix="clawlite-flash-") as folder:
         for path, place in board_files(image, folder):
@@ -48,13 +44,6 @@ def contents(name: str, board: str = None) -> Contents:
             elif place != SLOT + ".cbor":
                 shared[place] = _read(path)
     return Contents(shared, slot, _read(image))
-
-
-def _is_image(name: str) -> bool:
-    if not os.path.isfile(name):
-        return False
-    with open(name, "rb") as file:
-        return file.read(3) == MAGIC
 
 
 def _read(path: str) -> bytes:
@@ -101,13 +90,13 @@ def flash(name: str, board, dry_run: bool, profile, show, agree, tell) -> dict:
     show     function(document), called before anything is written
     agree    function(), called when something changes; what it raises ends the flash
     tell     function(bytes in all, bytes that went since the last time)
-    Keys: target, where ("port" or "folder"), board, boots, slot, files ([{path, change, bytes, sha256}]), travels (bytes), dry_run, written,
-    said (what the board said until its agent was ready, or None).
+    Keys: target, where ("port", "folder", "ssh"), board, boots, slot, files ([{path, change, bytes, sha256}]), travels (bytes), dry_run,
+    written, said (what the board said until its agent was ready, or None), next (the command that talks to it, or None).
     """
     profile = profile or (board.boards[0] if len(board.boards) == 1 else None)
-    made = prepare(board, contents(name, profile))
+    made = board.prepare(name, profile) if board.where == "ssh" else prepare(board, contents(name, profile))
     found = {"target": board.name, "where": board.where, "board": profile, "boots": made.boots, "slot": made.slot, "files": made.changes,
-             "travels": made.travels, "dry_run": dry_run, "written": False, "said": None}
+             "travels": made.travels, "dry_run": dry_run, "written": False, "said": None, "next": board.next}
     show(found)
     if made.steps and not dry_run:
         agree()

@@ -90,6 +90,7 @@ class Board:
 
     def __init__(self, entry: dict):
         self.name, self.boards = entry["port"], entry["boards"]
+        self.next = f"clawlite console --port {self.name}"
         self._port = None
 
     def __enter__(self):

@@ -13,6 +13,7 @@ _SEALS = (40, 73)               # bytes after the body of an image, unsigned and
 class Folder:
     """Carries steps of a flash out below *root*; each is on the disk before the next begins."""
     where = "folder"
+    next = None
 
     def __init__(self, root: str):
         if not os.path.isdir(root):

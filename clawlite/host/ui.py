@@ -142,11 +142,23 @@ def flashed(found: dict, as_json: bool) -> None:
         document(found)
     elif found["said"]:
         print(found["said"])
-        talk(f"Next: clawlite console --port {found['target']}")
+        talk(f"Next: {found['next']}")
     elif found["written"]:
         talk(f"Written; slot {found['slot']} boots next.")
     elif not found["dry_run"]:
         talk("Nothing to write: the board has this already.")
+
+
+def flashing_firmware(found: dict, as_json: bool) -> None:
+    if not as_json:
+        talk(f"{found['file']}: MicroPython for {found['chip']}, {found['bytes']} bytes, {found['sha256'][:12]}, to {found['target']}")
+
+
+def flashed_firmware(found: dict, as_json: bool) -> None:
+    if as_json:
+        document(found)
+    elif found["written"]:
+        talk("Written; the board restarts. Next: clawlite ports, then clawlite flash")
 
 
 def agree(flag: str, yes: bool) -> None:

@@ -151,7 +151,7 @@ def test_flash_into_a_folder(tmp_path):
     done = clawlite(*words, "--dry-run", "--json", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert done.returncode == 0 and not os.listdir(tmp_path / "card")
-    assert sorted(found) == ["board", "boots", "dry_run", "files", "said", "slot", "target", "travels", "where", "written"]
+    assert sorted(found) == ["board", "boots", "dry_run", "files", "next", "said", "slot", "target", "travels", "where", "written"]
     assert (found["dry_run"], found["written"], found["slot"], found["where"], found["boots"], found["said"]) == (True, False, "a", "folder", None, None)
     assert {"path", "change", "bytes", "sha256"} == set(found["files"][0])
     done = clawlite("flash", "agent/claw.cbor", "--dir", "card", "--yes", cwd=tmp_path)

@@ -1,0 +1,173 @@
+"""The far end of ``clawlite flash --ssh``: sent over the line, run by the other machine's own Python, kept nowhere.
+
+1. The standard library alone, and nothing of this package: none of it need be there.
+2. A request is one line of JSON [verb, arguments...]; a write's bytes follow it.  A reply is one line: {"ok": value} or {"error": text}.
+3. All paths are relative to one folder, an agent's.  ``current`` there is a link to the slot that runs, and is replaced whole.
+"""
+import hashlib
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+GREETING = b"clawlite there 1\n"
+OURS = ("a", "b", "current", "current.new")
+MOST_FILES = 4096               # in one slot
+_START_S = 60                   # a Pi Zero takes some 5 s for a first start
+_SAID = 4000                    # characters of what an agent says that are kept
+
+
+def serve(source, target) -> None:
+    """Answer requests from *source* on *target*, two binary files, until *source* ends."""
+    target.write(GREETING)
+    target.flush()
+    there = There(source)
+    while True:
+        line = source.readline()
+        if not line.endswith(b"\n"):
+            return
+        verb, *arguments = json.loads(line)
+        try:
+            reply = {"ok": getattr(there, verb)(*arguments)}
+        except (OSError, ValueError) as e:
+            reply = {"error": "%s: %s" % (e.filename, e.strerror) if getattr(e, "filename", None) else str(e)}
+        target.write(json.dumps(reply).encode() + b"\n")
+        target.flush()
+
+
+class There:
+    """What the near end may ask for, a method each."""
+
+    def __init__(self, source):
+        self._source = source
+        self._base = ""
+
+    def facts(self) -> dict:
+        """Return what this machine is: python [major, minor], model or None, machine, home, root (bool)."""
+        try:
+            with open("/proc/device-tree/model", "rb") as file:
+                model = file.read(256).rstrip(b"\0").decode("utf-8", "replace")
+        except OSError:
+            model = None
+        return {"python": list(sys.version_info[:2]), "model": model, "machine": platform.machine(), "home": os.path.expanduser("~"),
+                "root": os.getuid() == 0}
+
+    def look(self, base: str) -> dict:
+        """Make *base* the folder of all that follows; return its current slot or None, the files' hashes by slot, bytes free, strangers."""
+        self._base = os.path.join(os.path.expanduser("~"), base)
+        names = os.listdir(self._base) if os.path.isdir(self._base) else []
+        link = os.path.join(self._base, "current")
+        current = os.readlink(link) if os.path.islink(link) else None
+        parent = self._base
+        while not os.path.isdir(parent):
+            parent = os.path.dirname(parent)
+        return {"current": current if current in ("a", "b") else None, "strangers": sorted(name for name in names if name not in OURS),
+                "files": {slot: self._files(slot) for slot in ("a", "b")}, "free": shutil.disk_usage(parent).free}
+
+    def _files(self, slot: str) -> dict:
+        found, top = {}, os.path.join(self._base, slot)
+        for folder, folders, names in os.walk(top):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            for name in names:
+                path = os.path.join(folder, name)
+                if os.path.isfile(path) and len(found) < MOST_FILES:
+                    found[os.path.relpath(path, top)] = _digest(path)
+        return found
+
+    def write(self, path: str, size: int):
+        """Write the *size* bytes that follow the request to *path*; a script may be run then."""
+        try:
+            with self._open(path) as file:
+                while size:
+                    data = self._source.read(min(size, 65536))
+                    if not data:
+                        raise OSError("the line broke off")
+                    size -= len(data)
+                    file.write(data)
+        finally:
+            while size and self._source.read(min(size, 65536)):     # so that the next request is found
+                size -= min(size, 65536)
+
+    def _open(self, path: str):
+        full = os.path.join(self._base, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        if os.path.lexists(full):
+            os.remove(full)
+        return os.fdopen(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o755 if path.endswith("/agent") else 0o644), "wb")
+
+    def copy(self, source: str, path: str):
+        with open(os.path.join(self._base, source), "rb") as old, self._open(path) as new:
+            shutil.copyfileobj(old, new)
+
+    def remove(self, path: str):
+        os.remove(os.path.join(self._base, path))
+
+    def digests(self, paths: list) -> dict:
+        """Return {path: SHA-256} of files that are there."""
+        full = {path: os.path.join(self._base, path) for path in paths}
+        return {path: _digest(name) for path, name in full.items() if os.path.isfile(name)}
+
+    def start(self, slot: str) -> list:
+        """Start the slot's agent once, without input and with a state of its own; return [exit code or None, what it said]."""
+        with tempfile.TemporaryDirectory(prefix="clawlite-start-") as state:
+            agent = subprocess.Popen([os.path.join(self._base, slot, "agent")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                     stderr=subprocess.STDOUT, env={**os.environ, "CLAWLITE_STATE": state}, start_new_session=True)
+            try:
+                said = agent.communicate(timeout=_START_S)[0]
+                code = agent.returncode
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                try:
+                    os.killpg(agent.pid, signal.SIGKILL)
+                except OSError:
+                    pass
+            if code is None:
+                said = agent.communicate()[0]
+        return [code, said.decode("utf-8", "replace")[-_SAID:]]
+
+    def switch(self, slot: str):
+        """Make *slot* the one that runs: what it holds is on the disk before the link is replaced."""
+        os.sync()
+        new = os.path.join(self._base, "current.new")
+        if os.path.lexists(new):
+            os.remove(new)
+        os.symlink(slot, new)
+        os.replace(new, os.path.join(self._base, "current"))
+        folder = os.open(self._base, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def restart(self, unit: str):
+        """Restart *unit* where it runs; return [scope, error text or ""], or None when no such service runs."""
+        for scope in ("--user", "--system"):
+            def systemctl(*words):
+                return subprocess.run(["systemctl", scope, "--no-ask-password", *words, unit], stdin=subprocess.DEVNULL,
+                                      capture_output=True, text=True)
+            try:
+                if systemctl("is-active", "--quiet").returncode == 0:
+                    done = systemctl("restart")
+                    return [scope, "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["systemctl restart failed"])[-1]]
+            except OSError:             # no systemd here
+                return None
+        return None
+
+
+def _digest(path: str) -> str:
+    with open(path, "rb") as file:
+        digest = hashlib.sha256()
+        while True:
+            data = file.read(65536)
+            if not data:
+                return digest.hexdigest()
+            digest.update(data)
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer)
