@@ -182,8 +182,7 @@ def test_a_person_is_asked(tmp_path, answer, code):
 
 
 @pytest.mark.parametrize("words, code, said", [
-    (["--dir", "nowhere"], 2, "nowhere: no such folder"), (["--ssh", "pi"], 2, "--ssh: a Pi is not flashed yet"),
-    (["--dir", ".", "--firmware", "x.uf2"], 2, "--firmware: MicroPython itself is not written yet"),
+    (["--dir", "nowhere"], 2, "nowhere: no such folder"),
     (["--dir", ".", "--port", "x"], 2, "--port and --dir: expected one of them"), (["--port", "nowhere"], 3, "nowhere does not exist"),
 ])
 def test_what_cannot_be_flashed_is_refused_by_name(tmp_path, words, code, said):
