@@ -115,14 +115,20 @@ class Agent:
                 value = error = None
                 kind = effect[0]
                 if kind == LOG:
-                    if self.calls is not None and effect[1]["event"] == "tool.call":
-                        self.calls = self.calls[-7:] + [(effect[1], task.answer)]
-                        task.answer = None
+                    if effect[1]["event"] == "tool.call":
+                        if task.ran_ms is not None:
+                            effect[1]["duration_ms"] = now_ms - task.ran_ms
+                            task.ran_ms = None
+                        if self.calls is not None:
+                            self.calls = self.calls[-7:] + [(effect[1], task.answer)]
+                            task.answer = None
                     self.effects.append(effect)
                     continue
                 if kind == RUN:
                     timeout = effect[1].timeout_ms
                     task.tool = effect[1].name
+                    if task.ran_ms is None:
+                        task.ran_ms = now_ms
                     self.effects.append((RUN, task.number, effect[1], effect[2], now_ms + timeout if timeout else None))
                     return
                 if kind == APPROVE:

@@ -9,13 +9,14 @@ class Task:
     approval  what it waits for, or None
     answer    how the last approval was answered, until its call has ended, or None
     tool      name of the tool whose handler runs, or None
+    ran_ms    monotonic time at which the first handler of a call began, or None
     wake_ms   monotonic time at which it goes on with ``wake``, or None
     due_ms    monotonic time at which it is ended, or None; while it waits for a person, that time stands still
     child     number of the task that asks a provider for it, or None
     receives  bool, it waits for bytes of its connection
     """
 
-    approval = answer = tool = wake_ms = wake = due_ms = child = None       # here, not in each: a thousand may wait for a person
+    approval = answer = tool = ran_ms = wake_ms = wake = due_ms = child = None       # here, not in each: a thousand may wait for a person
     receives = False
 
     def __init__(self, number: int, generator, ended, once=None):
