@@ -97,9 +97,9 @@ def loop():
 
 
 @contextmanager
-def serving(talk, family=socket.AF_INET):
-    """Serve: ``talk(connection)`` in a thread for each; yield the port."""
-    listener = socket.create_server(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0), family=family)
+def serving(talk, family=socket.AF_INET, place=None):
+    """Serve at *place*, default a free port of loopback: ``talk(connection)`` in a thread for each; yield the port."""
+    listener = socket.create_server(place or ("::1" if family == socket.AF_INET6 else "127.0.0.1", 0), family=family)
     workers = []
 
     def one(connection):
@@ -213,13 +213,13 @@ class Certificates:
         made.sni_callback = lambda _, name, __: self.names.append(name)
         return made
 
-    def serving(self, talk, *names, settings=None, **more):
+    def serving(self, talk, *names, settings=None, place=None, **more):
         settings = settings or self.settings(self.ca.issue_cert(*names, **more))
 
         def inside(connection):
             with settings.wrap_socket(connection, server_side=True) as wrapped:
                 talk(wrapped)
-        return serving(inside)
+        return serving(inside, place=place)
 
 
 @pytest.fixture

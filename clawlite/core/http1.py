@@ -15,8 +15,8 @@ _OURS = ("host", "content-length", "connection", "transfer-encoding")
 _STATUS, _FIELD, _SIZE, _BODY, _GAP, _TRAILER, _END = const(0), const(1), const(2), const(3), const(4), const(5), const(6)
 
 
-def request(method: str, target: str, host: str, headers: list, length: int) -> bytes:
-    """Return the head of a request whose body has *length* bytes.
+def request(method: str, target: str, host: str, headers: list, length) -> bytes:
+    """Return the head of a request whose body has *length* bytes; None: it has no body, and says nothing of one.
 
     target   path and query, already percent-encoded; host: with ":port" where it is not the scheme's own
     headers  list of (name, value); Host, Content-Length, Connection and Transfer-Encoding are not theirs to say
@@ -33,7 +33,9 @@ def request(method: str, target: str, host: str, headers: list, length: int) -> 
         if value:
             _check(value, " ", "header " + name)
         lines.append("%s: %s" % (name, value))
-    lines.append("Content-Length: %d\r\nConnection: close\r\n\r\n" % length)
+    if length is not None:
+        lines.append("Content-Length: %d" % length)
+    lines.append("Connection: close\r\n\r\n")
     return "\r\n".join(lines).encode()
 
 

@@ -11,10 +11,13 @@
 import _thread
 import os
 
+from clawlite.core.errors import ClawError
 from clawlite.linux.net_stream import Cancelled, Failure, Stream, checked
 
 UNREAD = 262144                 # bytes of one connection that may wait to be polled
 PIECE = 16384                   # bytes of one read; a TLS record holds as many
+BEHIND_PROXY = ("the environment names a proxy for %s, and behind one nobody can check which address is reached "
+                "(no_proxy=HOST lets it go directly)")
 
 
 class Connection:
@@ -48,7 +51,7 @@ class Connections:
         self._told = False              # the byte in the wake pipe has not been answered by a poll
         self._tls = None
 
-    def open(self, key, scheme: str, host: str, port: int, parts: list, connect_timeout_ms: int):
+    def open(self, key, scheme: str, host: str, port: int, parts: list, connect_timeout_ms: int, check=None):
         """Connect, send *parts*, and bring what comes back until the peer closes; return at once.
 
         key      hashable, not open now (else ``ValueError``)
@@ -56,6 +59,8 @@ class Connections:
         host     name in ASCII, or address (IPv6 with or without its brackets)
         parts    list of bytes: a whole HTTP/1.1 request in origin form
         connect_timeout_ms   for look-up, connecting, proxy and TLS handshake together
+        check    function(all addresses of *host*, 4 or 16 bytes each) -> those that may be connected to; called in the
+                 worker, raises ``ClawError``.  With it the connection is direct, and refused where a proxy is named for it
         Whatever goes wrong is an event.
         """
         if key in self._open:
@@ -63,14 +68,14 @@ class Connections:
         connection = self._open[key] = Connection()
         try:
             connection.reader, connection.writer = os.pipe()
-            _thread.start_new_thread(self._work, (connection, scheme, host, port, parts, connect_timeout_ms))
+            _thread.start_new_thread(self._work, (connection, scheme, host, port, parts, connect_timeout_ms, check))
         except (OSError, RuntimeError) as e:    # no descriptor, no thread
             self._finish(connection, ("error", "no connection can be opened: %s" % (getattr(e, "strerror", None) or e)))
 
     def poll(self) -> list:
         """Return what has come since the last time, never waiting: (key, "data", bytes), (key, "end", b"") when the peer has
-        closed, (key, "error", sentence).  After the last two the key is free.  Data of one key comes in one piece,
-        at most ``UNREAD + PIECE`` bytes long.
+        closed, (key, "error", sentence), (key, "refused", what *check* raised).  After the last three the key is free.
+        Data of one key comes in one piece, at most ``UNREAD + PIECE`` bytes long.
         """
         events = []
         if not self._told:
@@ -104,12 +109,14 @@ class Connections:
 
     # -- in the worker
 
-    def _work(self, connection: Connection, scheme, host, port, parts, connect_timeout_ms):
+    def _work(self, connection: Connection, scheme, host, port, parts, connect_timeout_ms, check):
         stream = Stream(connection, self._lock, connect_timeout_ms)
         final = None
         try:
-            self._talk(stream, scheme, host, port, parts)
+            self._talk(stream, scheme, host, port, parts, check)
             final = ("end", b"")
+        except ClawError as e:
+            final = ("refused", e)
         except Cancelled:
             pass
         except Failure as e:
@@ -121,14 +128,16 @@ class Connections:
         stream.close()
         self._finish(connection, final)
 
-    def _talk(self, stream: Stream, scheme: str, host: str, port: int, parts: list):
+    def _talk(self, stream: Stream, scheme: str, host: str, port: int, parts: list, check):
         host = checked(scheme, host, port)
-        proxy = _proxy(scheme, host, port, self._environ)
+        proxy = proxy_for(scheme, host, port, self._environ)
+        if proxy and check:
+            raise Failure(BEHIND_PROXY % host)
         if proxy:
             proxy.connect(stream)
             parts = proxy.rewritten(parts)
         else:
-            stream.connect(host, port)
+            stream.connect(host, port, check)
         if scheme == "https":
             self._encrypt(stream, host)
         stream.due = None               # from here on the caller watches the time
@@ -179,7 +188,7 @@ class Connections:
                 pass
 
 
-def _proxy(scheme: str, host: str, port: int, environ):
+def proxy_for(scheme: str, host: str, port: int, environ):
     """Return the ``net_proxy.Proxy`` for this connection, or None; without proxies that module is not even loaded."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         if environ.get(name):

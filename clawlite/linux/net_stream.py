@@ -12,10 +12,10 @@ import time
 
 try:                            # the C module under ``socket``, whose selectors and enums cost 7 ms at import
     from _socket import (AI_NUMERICHOST, EAI_AGAIN, IPPROTO_TCP, SO_ERROR, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY, gaierror,
-                         getaddrinfo, socket)
+                         getaddrinfo, inet_pton, socket)
 except ImportError:
     from socket import (AI_NUMERICHOST, EAI_AGAIN, IPPROTO_TCP, SO_ERROR, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY, gaierror,
-                        getaddrinfo, socket)
+                        getaddrinfo, inet_pton, socket)
 
 ADDRESSES = 16                  # of one name that are tried
 _UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
@@ -80,12 +80,16 @@ class Stream:
 
     # -- connecting
 
-    def connect(self, host: str, port: int):
+    def connect(self, host: str, port: int, check=None):
         """Connect to the first address of *host* that answers; each gets its share of the time that is left.
 
+        check   see ``Connections.open``: only what it returns is connected to, without another look-up
         Raises ``Failure``: of the first address that said no, else of the last that said nothing.
         """
-        addresses = self._look_up(host, port)[:ADDRESSES]
+        addresses = self._look_up(host, port)
+        if check:
+            addresses = _checked_ones(addresses, check)
+        addresses = addresses[:ADDRESSES]
         code = reason = None
         for i, (family, _, _, _, address) in enumerate(addresses):
             now = time.monotonic()
@@ -168,6 +172,13 @@ def _find(connection, lock, name: bytes, port: int):
     with lock:
         connection.found = found
         connection.nudge()
+
+
+def _checked_ones(found: list, check) -> list:
+    """Return those of *found* (of ``getaddrinfo``) whose address *check* returns, which sees all of them."""
+    packed = [inet_pton(entry[0], entry[4][0].partition("%")[0]) for entry in found]
+    wanted = check(packed)
+    return [entry for entry, address in zip(found, packed) if address in wanted]
 
 
 def checked(scheme: str, host: str, port: int) -> str:

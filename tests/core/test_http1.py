@@ -19,6 +19,7 @@ def test_request():
     assert request("POST", "/v1/messages?beta=1", "localhost:8080", [("X-Api-Key", "a b"), ("X-Empty", "")], 12) == (
         b"POST /v1/messages?beta=1 HTTP/1.1\r\nHost: localhost:8080\r\nX-Api-Key: a b\r\nX-Empty: \r\n"
         b"Content-Length: 12\r\nConnection: close\r\n\r\n")
+    assert request("GET", "/", "h", [], None) == b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
 
 
 def test_request_refuses_what_would_begin_another_part():
