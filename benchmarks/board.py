@@ -22,6 +22,9 @@ class Sink:
     def write(self, data):
         self.last = data
 
+    def flush(self):
+        pass
+
 
 def calls(device, lines: list):
     """Return a function that does one call."""
@@ -34,8 +37,8 @@ def calls(device, lines: list):
         nonlocal count
         count += 1                      # an id that came before runs nothing
         device.take(before + b"-%012x" % count + after + b"\n", False)
-        if b'"isError":false' not in device.output.last:
-            raise ValueError(device.output.last)
+        if b'"isError":false' not in device.stdio.output.last:
+            raise ValueError(device.stdio.output.last)
     return call
 
 
@@ -45,7 +48,7 @@ def turns(device):
         device.console.line("go", device.now_ms())
         device.settle()
         if device.console.is_busy or not device.console.clean or device.console.failed:
-            raise ValueError(device.output.last)
+            raise ValueError(device.stdio.output.last)
     return turn
 
 
@@ -53,7 +56,7 @@ def main(what: str, image: str, count: str) -> None:
     folder = image.rpartition("/")[0]
     from main import open_device
     device = open_device(image, folder, what != "turns")
-    device.output = Sink()
+    device.stdio.output = Sink()
     device.agent.start(device.now_ms())
     if device.console:
         device.console.greet()

@@ -8,11 +8,14 @@ class Sink:
     def write(self, data):
         pass
 
+    def flush(self):
+        pass
+
 
 def ready(path: str):
     """Return the device of the image at *path*, READY."""
     device = open_device(path, path.rpartition("/")[0], False)
-    device.output = Sink()
+    device.stdio.output = Sink()
     device.agent.start(device.now_ms())
     device.console.greet()
     device.settle()

@@ -178,14 +178,15 @@ def flash(manifest, port, folder, ssh, firmware, board, dry_run, yes, as_json):
 @click.option("--log", metavar="FILE", help="append all that comes and goes, with times")
 @click.option("--prompt", "prompts", multiple=True, metavar="TEXT", help="what the board's prompt is, if it is another than its settings' default")
 @click.option("--timeout", default=120.0, type=click.FloatRange(0.1), help="seconds that a script waits for the board's prompt; 120")
+@click.option("--line", "mode", default="auto", type=click.Choice(("auto", "plain", "reliable")), help="frames with checksums; auto: where the board has a UART")
 @click.pass_obj
-def console(editor, port, records, log, prompts, timeout):
+def console(editor, port, records, log, prompts, timeout, mode):
     """Talk to a board over its serial port; Ctrl-] leaves, Ctrl-C and Ctrl-D go to the board.
 
     Without a terminal the lines of stdin go in one by one, as the board's prompt comes back.
     """
     from clawlite.host import console_serial
-    return console_serial.start(port, editor, records, timeout, prompts, log)
+    return console_serial.start(port, editor, records, timeout, prompts, log, mode)
 
 
 def main(args: list[str], editor=None) -> int:

@@ -10,28 +10,33 @@ import time
 
 from clawlite.core.printable import printable
 from clawlite.host import ports
+from clawlite.host.console_line import ReliableWire, is_uart
 from clawlite.host.console_log import ConsoleLog
-from clawlite.host.console_screens import END, LEAVE, LINE, open_screen
-from clawlite.host.console_text import PROMPT, RECORD, TEXT, BoardText
-from clawlite.host.serial_line import Gone, SerialLine
+from clawlite.host.console_screens import END, KEYS, LEAVE, LINE, open_screen
+from clawlite.host.console_text import PROMPT, PROMPTS, RECORD, TEXT, BoardText
+from clawlite.host.serial_line import BAUD, Gone, SerialLine
 
 _OPENED_S = 0.5                 # a board that is silent so long after the port was opened does not boot just then
 _AWAY_S = 0.25                  # how often a board that went away is looked for
 _HELD_S = 0.05                  # so long a board is silent behind a prompt that nobody knows
 _TIMED_OUT = 124
+_AGENT = PROMPTS[0].encode()    # the prompt at which a hello is not typed into a REPL
 
 
-def start(port, editor, records: bool, timeout_s: float, prompts, log) -> int:
+def start(port, editor, records: bool, timeout_s: float, prompts, log, mode: str = "auto") -> int:
     """Run the console of *port* (None: the only board) on this process's stdin and stdout; return the exit code.
 
+    mode  one of ``console_line.MODES``: whether the line is made a reliable one
     Raises ``ClawError`` when it cannot be opened.
     """
     kept = ConsoleLog(log)
-    line = SerialLine(ports.choose(port))
+    entry = ports.choose(port)
+    line = SerialLine(entry)
+    is_noisy = mode == "reliable" or mode == "auto" and is_uart(entry)
     screen = open_screen(editor)
     if not screen.is_paced:
         screen.note(f"{line.path}: Ctrl-] leaves; Ctrl-C and Ctrl-D go to the board.")
-    return SerialConsole(line, screen, records, timeout_s, list(prompts), kept).run()
+    return SerialConsole(line, screen, records, timeout_s, list(prompts), kept, is_noisy).run()
 
 
 class SerialConsole:
@@ -43,10 +48,15 @@ class SerialConsole:
     timeout_s  how long a script waits for the board's prompt
     prompts    list of texts that are prompts too
     log        ``ConsoleLog``
+    is_noisy   bool: the line is made a reliable one, when the board can
     """
 
-    def __init__(self, line: SerialLine, screen, records: bool, timeout_s: float, prompts: list, log: ConsoleLog):
+    def __init__(self, line: SerialLine, screen, records: bool, timeout_s: float, prompts: list, log: ConsoleLog, is_noisy: bool = False):
         self._line = line
+        self._is_noisy = is_noisy
+        self._wire = None               # ReliableWire
+        self._is_plain = not is_noisy   # it was tried, or is not wanted
+        self._greets = False            # a hello has no answer yet
         self._screen, self._records, self._timeout_s, self._prompts, self._log = screen, records, timeout_s, prompts, log
         self._text = BoardText(prompts)
         self._lines = []                # a script's, that wait for the board
@@ -68,6 +78,8 @@ class SerialConsole:
             return 1
         finally:
             wake.close()
+            if self._wire and self._line.fd is not None:
+                self._line.say(self._wire.close(_now_ms()))
             self._line.close()
             self._screen.close()
             self._log.close()
@@ -99,12 +111,12 @@ class SerialConsole:
         """Return how long nothing need happen, or None: until something does."""
         if self._line.fd is None:
             return int(_AWAY_S * 1000)
-        if self._text.is_holding:
-            return int(_HELD_S * 1000)
-        if not self._screen.is_paced or not self._waits:
-            return None
-        limit = min(_OPENED_S, self._timeout_s) if self._silent else self._timeout_s
-        return max(0, int((self._since + limit - time.monotonic()) * 1000)) + 1
+        waits = [int(_HELD_S * 1000)] if self._text.is_holding else []
+        if self._screen.is_paced and self._waits:
+            limit = min(_OPENED_S, self._timeout_s) if self._silent else self._timeout_s
+            waits.append(max(0, int((self._since + limit - time.monotonic()) * 1000)) + 1)
+        at = self._wire.wait_ms(_now_ms()) if self._wire else None
+        return min(waits + ([] if at is None else [at]), default=None)
 
     # -- from the board
 
@@ -112,6 +124,10 @@ class SerialConsole:
         if data:
             self._silent = False
             self._log.came(data)
+            if self._wire:
+                data, records = self._wire.feed(data, _now_ms())
+                for record in records:
+                    self._show((RECORD, record))
             self._text.feed(data)
         while True:
             event = self._text.next_event()
@@ -125,7 +141,9 @@ class SerialConsole:
             self._waits = True
             self._screen.show(shown)
         elif kind == PROMPT:
-            self._waits = False
+            if shown == _AGENT and not self._is_plain and self._wire is None:
+                self._wire, self._greets = ReliableWire(BAUD, _now_ms()), True
+            self._waits = self._greets
             self._screen.prompt(shown)
         elif kind == RECORD and self._records:
             self._screen.record(printable(shown.decode("utf-8", "backslashreplace").encode()))
@@ -151,7 +169,10 @@ class SerialConsole:
         if data.endswith(b"\n") and not data.startswith(b"\x1e"):     # a record leaves the prompt where it stands
             self._text.entered()
         self._log.went(data)
-        self._line.send(data)
+        if not self._wire or not self._wire.is_up or data in KEYS:
+            self._line.send(data)
+        elif not self._wire.send(data, _now_ms()):
+            self._note("the board takes nothing: that was not sent")
 
     # -- as time goes by
 
@@ -163,6 +184,8 @@ class SerialConsole:
             return
         if not has_moved and self._text.is_holding:
             self._show(self._text.flush(self._screen.is_edited))
+        if self._wire:
+            self._serve_wire()
         if not self._screen.is_paced:
             return
         if self._waits and self._silent and now - self._since >= _OPENED_S:
@@ -173,13 +196,26 @@ class SerialConsole:
         elif not self._waits and self._lines:
             self._waits, self._silent, self._since = True, False, now
             self._send(self._lines.pop(0))
-        elif not self._waits and self._is_over and self._line.is_sent:
+        elif not self._waits and self._is_over and self._line.is_sent and not (self._wire and not self._wire.is_sent()):
             self._code = 0
+
+    def _serve_wire(self):
+        """Let the reliable line do what is due, and leave it when it is over."""
+        self._wire.tick(_now_ms())
+        self._line.send(self._wire.output())
+        while self._wire.notes:
+            self._note(self._wire.notes.pop(0))
+        if self._greets and (self._wire.is_up or self._wire.is_over):
+            self._is_plain = not self._wire.is_up
+            self._waits = self._greets = False
+        if self._wire.is_over:
+            self._wire = None
 
     def _look_for_it(self, now: float):
         if self._line.again():
             self._note(f"connected again: {self._line.path}")
             self._text = BoardText(self._prompts)
+            self._wire, self._is_plain, self._greets = None, not self._is_noisy, False
             self._waits, self._silent, self._since = True, True, now
         elif self._screen.is_paced and now - self._since >= self._timeout_s:
             self._code = _TIMED_OUT
@@ -187,6 +223,10 @@ class SerialConsole:
     def _note(self, text: str):
         self._log.note(text)
         self._screen.note("clawlite: " + text)
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1000000
 
 
 def _typed() -> bytes:

@@ -15,10 +15,11 @@ from clawlite.host.sentences import take_out
 # image: tools.py is compiled before ``core`` is there, while the heap is empty.
 UNITS = {
     "base": ["errors", "text", "cbor", "image", "memory", "sentence"],
-    "core": ["effect", "policy", "schema", "lifecycle", "tools", "task", "agent", "handlers", "frame", "jsontext", "device"],
+    "core": ["effect", "policy", "schema", "lifecycle", "tools", "task", "agent", "handlers", "frame", "jsontext", "stdio", "device"],
     "operator": ["rpc", "once", "recall", "calls", "session"],
     "talk": ["printable", "render", "turn", "chain", "history", "console"],
     "limits": ["ledger", "meters"],
+    "line": ["lineframe", "linereceive", "linesend", "line", "reliable"],
     "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],
 }
 CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them

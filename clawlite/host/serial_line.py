@@ -79,6 +79,13 @@ class SerialLine:
         except OSError:
             raise self._lost() from None
 
+    def say(self, data: bytes):
+        """Write *data* as far as it goes: a farewell."""
+        try:
+            self.send(data)
+        except Gone:
+            pass
+
     @property
     def is_sent(self) -> bool:
         return not self._waiting

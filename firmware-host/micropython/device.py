@@ -1,27 +1,25 @@
 """The shell around the core on MicroPython: one loop over stdin, stdout and the clock (select.poll).
 
 It carries effects out (clawlite/core/effect.py) and decides nothing; clawlite/linux/shell.py is its like on Linux.
-stdin is read byte by byte: ``read(n)`` on a board blocks until n bytes have come.  What an image does not need is
-not loaded: the console for an operator's line, the operator's session for a person's, pins, the log.
+What an image does not need is not loaded: the console for an operator's line, the operator's session for a person's, pins,
+the log; nor the reliable line (reliable.py) before a host says hello.
 """
 import gc
 import os
-import select
 import sys
 import time
 
 from clawlite.core import effect as E
 from clawlite.core.agent import Agent
-from clawlite.core.frame import TEXT, TOO_LONG, Framer
+from clawlite.core.frame import TEXT, TOO_LONG
 from clawlite.core.handlers import Handlers
 from clawlite.core.image import PINS
 from jsontext import dumps, loads
 from memory import drop
+from stdio import MAX_LINE, Stdio, is_terminal
 
-MAX_LINE = 8192
 _MAX_TASKS = 8
 _LEAVE_MS = 2000
-_PIECE = 128                    # bytes that are read at once
 _EPOCH_2000 = 946684800         # esp32 counts from 2000, the other ports from 1970
 
 
@@ -60,14 +58,8 @@ class Device:
             from clawlite.core.printable import printable
             self.console = Console(self.agent, not self.terminal)
             self.printable = printable
-        self.framer = Framer(MAX_LINE, operator)
-        self.input = getattr(sys.stdin, "buffer", sys.stdin)
-        self.output = getattr(sys.stdout, "buffer", sys.stdout)
-        self.typed = select.poll()      # the console alone: is there more to read at once?
-        self.typed.register(self.input, select.POLLIN)
-        self.poll = select.poll()       # all that may wake the loop
-        self.poll.register(self.input, select.POLLIN)
-        self.net = None
+        self.stdio = Stdio(operator, self.now_ms)
+        self.net = self.uplink = None   # what reaches providers: net.Net, or uplink.Uplink, which is both
 
         def clock():
             return self.now_ms(), epoch_s()
@@ -76,12 +68,9 @@ class Device:
             Meters(self.agent, folder, clock)
         if "http" in image.requires:
             from net import Net
-            self.net = Net(self.agent, self.poll, folder, clock)
+            self.net = Net(self.agent, self.stdio.poll, folder, clock)
         self.code = None
-        self.at_end = False
         self._asked = None              # the task whose question was put last
-        self._prompt = b""              # what stands on the console's last line
-        self._return = False            # the last byte was a carriage return
         self._open = False              # what a provider says piece by piece stands on the last line
 
     def begin_session(self):
@@ -133,6 +122,8 @@ class Device:
             self.code = 130
         finally:
             self.handlers.close()
+            if self.stdio.line:
+                self.stdio.line.leave()
         return self.code
 
     def stumbled(self, error):
@@ -155,58 +146,49 @@ class Device:
 
     def step(self):
         wait = -1
-        for at in (self.agent.deadline(), self.session.deadline() if self.session else None, self.handlers.deadline()):
+        for at in (self.agent.deadline(), self.session.deadline() if self.session else None, self.handlers.deadline(),
+                   self.stdio.deadline(), self.uplink.deadline() if self.uplink else None):
             if at is not None and (wait < 0 or at - self._now < wait):
                 wait = at - self._now if at > self._now else 0
-        if self.at_end and not self.net:
+        if self.stdio.at_end and not self.net:
             if wait > 0:
                 time.sleep_ms(wait)
         else:
-            for polled in self.poll.poll(wait):
-                if polled[0] is self.input:
-                    self.take(self.read(), False)
+            for polled in self.stdio.poll.poll(wait):
+                if polled[0] is self.stdio.input:
+                    self.take(self.stdio.read(), False)
                 else:
                     self.net.ready(polled[0])
-        if self.at_end:
+        if self.stdio.at_end:
             self.end_of_input()
         now = self.now_ms()
         self.agent.tick(now)
         if self.session:
             self.session.tick(now)
+        if self.uplink:
+            self.uplink.tick(now)
+        if self.stdio.line:
+            self.stdio.line.tick()
+            self.take(b"", False)
         self.settle()
-
-    def read(self) -> bytes:
-        """Return what has come, at most to the end of a line; b"" at the end of input.
-
-        In one piece: byte by byte through the framer, a line of 340 bytes made 99 KB of garbage.
-        """
-        data = bytearray()
-        byte = self.input.read(1)
-        while byte:
-            if byte == b"\r" and self.console:  # the Enter key of most terminals; a line feed after it adds nothing
-                data.extend(b"\n")
-            elif byte != b"\n" or not self._return:
-                data.extend(byte)
-            self._return = byte == b"\r" and self.console is not None
-            if byte in b"\r\n" or len(data) == _PIECE or not self.typed.poll(0):
-                return bytes(data)
-            byte = self.input.read(1)
-        self.at_end = True
-        self.poll.unregister(self.input)
-        return bytes(data)
+        self.stdio.pump()
 
     def take(self, data: bytes, early: bool):
         """Hand in what has come; early: before a question was put, which it does not answer then."""
-        self.framer.feed(data)
-        if self.at_end:                 # it ends an open line
-            self.framer.finish()
-        event = self.framer.next_event()
+        self.stdio.feed(data)
+        event = self.stdio.next_event()
         while event:
             self.event(event[0], event[1], early)
             if not early:
                 self.settle()
                 drop()
-            event = self.framer.next_event()
+            event = self.stdio.next_event()
+        line = self.stdio.line
+        if line and line.left:
+            self.code = 130
+        elif line and line.pressed:
+            line.pressed = False
+            self.interrupt()
 
     def end_of_input(self):
         if self.console:
@@ -221,10 +203,11 @@ class Device:
     def event(self, kind: int, data: bytes, early: bool):
         now = self.now_ms()
         if kind == TOO_LONG:
-            (self.console or self.session).too_long(int(str(data, "utf-8")), MAX_LINE)
+            by = self.console if self.session is None or self.console and not self.stdio.line else self.session
+            by.too_long(int(str(data, "utf-8")), MAX_LINE)
         elif kind == TEXT:
             from clawlite.core.text import decode_utf8
-            self._prompt = b""          # the person's Enter has ended the prompt's line
+            self.stdio.prompt = b""          # the person's Enter has ended the prompt's line
             try:
                 self.console.line(decode_utf8(data), now, early)
             except ValueError:
@@ -232,6 +215,8 @@ class Device:
             except MemoryError:
                 self.console.too_long(len(data), MAX_LINE)
         else:
+            if self.uplink and self.uplink.record(data):
+                return
             try:
                 self.begin_session()
             except MemoryError:
@@ -269,8 +254,7 @@ class Device:
             if outcome is not None:
                 self.hand_in([(effect[1], outcome)])
         elif kind == E.SEND:
-            prompt = self._prompt
-            self.write((b"\n" if prompt else b"") + self.framer.send(dumps(effect[1]).encode()), prompt)
+            self.stdio.record(effect[1])
         elif kind == E.LOG:
             if self.log:
                 self.keep(effect[1])
@@ -278,14 +262,14 @@ class Device:
             if self.log:
                 self.keep({"event": "notice", "text": effect[1]})
         elif kind == E.SAY or kind == E.TELL:
-            self.write((b"\n" if self._open else b"") + self.printable(effect[1].encode()) + b"\n", b"")
+            self.stdio.write((b"\n" if self._open else b"") + self.printable(effect[1].encode()) + b"\n", b"")
             self._open = False
         elif kind == E.WRITE:
-            self.write(self.printable(effect[1].encode()), b"")
+            self.stdio.write(self.printable(effect[1].encode()), b"")
             self._open = not effect[1].endswith("\n")
         elif kind == E.PROMPT:
             self.ask_anew()
-            self.write(b"", effect[1].encode())
+            self.stdio.write(b"", effect[1].encode())
         elif kind == E.RESUME:
             self.handlers.resume(effect[1], effect[2], self.now_ms())
         elif kind == E.CANCEL:
@@ -314,8 +298,8 @@ class Device:
         asking = self.agent.waiting[0] if self.agent.waiting else None
         if self.terminal and asking is not self._asked:
             self._asked = asking
-            while asking and not self.at_end and self.typed.poll(0):
-                self.take(self.read(), True)
+            while asking and self.stdio.has_more():
+                self.take(self.stdio.read(), True)
 
     def keep(self, event: dict):
         from clawlite.core.clock import iso8601
@@ -323,21 +307,6 @@ class Device:
         event["timestamp"] = "unset" if epoch is None else iso8601(epoch)
         if not self.log.write(event):
             self.agent.lifecycle.fail(self.log.problem(), self.now_ms())
-
-    def write(self, data: bytes, prompt: bytes):
-        """Write *data*, then the prompt, which stands there until something else is written."""
-        self.output.write(data + prompt)
-        self._prompt = prompt
-        if hasattr(self.output, "flush"):
-            self.output.flush()
-
-
-def is_terminal() -> bool:
-    """Return whether a person may type: always on a board; on the unix port unless stdin is a pipe or a file."""
-    try:
-        return os.stat("/proc/self/fd/0")[0] & 0xf000 == 0x2000        # S_IFCHR
-    except OSError:
-        return True
 
 
 def epoch_s():

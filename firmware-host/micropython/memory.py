@@ -9,11 +9,11 @@ _PACKAGE = "clawlite.core"
 _OCCASIONAL = ("header", "seal", "handshake", "uri", "outlook", "approval", "journal", "record", "onrecord", "commands", "trace", "violation", "jsonvalue", "cborfault", "jsonfault", "loader")
 
 
-def drop():
-    """Forget the occasional modules that are loaded, linked or not; their memory is free at the next collection."""
+def drop(names=_OCCASIONAL):
+    """Forget the occasional modules, or *names*, that are loaded, linked or not; their memory is free at the next collection."""
     found = False
     package = sys.modules.get(_PACKAGE)
-    for name in _OCCASIONAL:
+    for name in names:
         for full in (name, _PACKAGE + "." + name):
             if full in sys.modules:
                 del sys.modules[full]

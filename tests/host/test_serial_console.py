@@ -127,6 +127,12 @@ def test_a_record_has_a_bound(size, kept):
     assert [kind for kind, _ in found] == ([RECORD] if kept else []) + [TEXT]
 
 
+@needs_micropython
+def test_a_board_that_answers_no_hello_stays_plain(tmp_path, echo):
+    done = script(tmp_path, b"one\ntwo\nthree\n", "--port", echo.path, "--line", "reliable")
+    assert done.returncode == 0 and done.stdout.startswith("You said: one\n") and done.stdout.endswith("You said: two\nYou said: three\n")
+
+
 # -- a script
 
 @needs_micropython
@@ -330,4 +336,10 @@ def test_an_agent_on_a_virtual_board(tmp_path):
             assert it.wait() == 0 and it.errors() == ""
         done = script(tmp_path, b"is the soil dry?\n", "--port", board.path)
         assert (done.returncode, done.stdout, done.stderr) == (0, "The soil is wet enough: 48 %.\n", "")
+        log = tmp_path / "console.log"
+        done = script(tmp_path, b"is the soil dry?\n" * 3, "--port", board.path, "--line", "reliable", "--log", log)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "The soil is wet enough: 48 %.\n" * 3, "")
+        came = "".join(json.loads(line[27:]) for line in log.read_text().splitlines() if line[25] == "<")
+        assert "\x1e~0000h" in came and "\x1e~0002a" in came     # frames carried the second and the third
+        assert script(tmp_path, b"is the soil dry?\n", "--port", board.path, "--line", "plain").stdout == "The soil is wet enough: 48 %.\n"
     assert not os.path.exists(board.folder)

@@ -1,0 +1,25 @@
+"""What stands beside frames and records on a board's wire: text for people, handed on as it comes (docs/line.md).
+
+The line itself hands text on by whole lines, and a prompt has no end.
+"""
+_MARK, _LF = b"\x1e", b"\n"
+
+
+class TextBeside:
+    """Takes out of what comes all that 0x1E begins and LF, or the next 0x1E, ends."""
+
+    def __init__(self):
+        self._is_marked = False         # inside such an item
+
+    def take(self, data: bytes) -> bytes:
+        """Return the text in *data*, in any portion."""
+        found = []
+        while data:
+            if not self._is_marked:
+                text, mark, data = data.partition(_MARK)
+                found.append(text)
+                self._is_marked = bool(mark)
+                continue
+            _, end, data = data.partition(_LF)      # another 0x1E in it begins another item, which the same LF ends
+            self._is_marked = not end
+        return b"".join(found)

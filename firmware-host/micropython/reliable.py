@@ -1,0 +1,149 @@
+"""The reliable line as the console's wire (clawlite/core/line.py): loaded when a host says hello, dropped when its session is over.
+
+1. Records alone go in frames; what is for people is written as it is, and what a person types comes in a record:
+   ``claw.console.line``, params {"text": ...}.
+2. Plain text in a session counts for nothing, but three lines of it within 20 s end the session: the host is gone, and a
+   person types into the bare line.
+3. On a UART noise forges Ctrl-C: in a session one ends a turn, and three in a row leave the program (clawlite/core/linestop.py).
+"""
+import os
+import struct
+import sys
+
+from clawlite.core.errors import ClawError
+from clawlite.core.frame import RECORD, TEXT, TOO_LONG
+from clawlite.core.line import DOWN, UNSURE, UP, Line
+from jsontext import dumps, loads
+
+_MAX_RECORD = 40960             # bytes, to the host: a result in JSON
+_LOOSE, _LOOSE_MS = 3, 20000
+# What the ports' rings hold: rp2 is on USB, which holds itself back; esp32 has 260 bytes behind a UART (docs/line.md).
+_WINDOWS = {"rp2": (2048, 208), "esp32": (260, 196)}
+_METHOD = b'"claw.console.line"'
+
+
+class Reliable:
+    """One end of a line, with the verbs of a framer.
+
+    stdio   ``stdio.Stdio``
+    now_ms  function -> monotonic ms
+    limit   bytes of a record from the host
+    Public, to be read: ``is_up``; ``pressed``, a Ctrl-C came; ``left``, three in a row.
+    """
+
+    def __init__(self, stdio, now_ms, limit: int):
+        self._stdio, self._now_ms, self._limit = stdio, now_ms, limit
+        window, fragment = _WINDOWS.get(sys.platform, (512, 208))
+        nonce = struct.unpack(">I", os.urandom(4))[0] or 1
+        self._line = Line(nonce, window, fragment, _MAX_RECORD, _MAX_RECORD)
+        self.is_up = self.pressed = self.left = False
+        self._loose = []                # when text came, ms
+        self._stop = None
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of records that the host does not have yet."""
+        return self._line.waiting
+
+    def feed(self, data: bytes):
+        now = self._now_ms()
+        if self._stop:
+            count = self._stop.pressed
+            data, self.left = self._stop.feed(data, now)
+            self.pressed = self._stop.pressed > count
+        self._line.feed(data, now)
+
+    def finish(self):
+        """The input is over: what is open was no frame."""
+
+    def next_event(self) -> tuple:
+        """Return (RECORD, JSON), (TEXT, a person's line), (TOO_LONG, digits), or None."""
+        event = self._line.next_event()
+        while event:
+            kind, data = event
+            if kind == RECORD:
+                self._loose = []
+                if len(data) > self._limit:
+                    return TOO_LONG, b"%d" % len(data)
+                return self._typed(data) if _METHOD in data else event
+            if kind == TOO_LONG or kind == TEXT:
+                return event
+            if kind == UP:
+                self.is_up = True
+                if self._stdio.is_uart:
+                    self._heed(-1)
+            elif kind == DOWN:
+                self._down()
+            elif kind == UNSURE and data:
+                self._text_came()
+            event = self._line.next_event()
+
+    def _typed(self, data: bytes) -> tuple:
+        """Return the line that a person typed, or the record when it is another one after all."""
+        try:
+            message = loads(data)
+            if message["method"] == "claw.console.line":
+                return TEXT, message["params"]["text"].encode()
+        except (ClawError, KeyError, TypeError, AttributeError):
+            pass                        # the session says what is wrong with it
+        return RECORD, data
+
+    def _text_came(self):
+        now = self._now_ms()
+        self._loose = self._loose[1 - _LOOSE:] + [now]
+        if len(self._loose) == _LOOSE and now - self._loose[0] <= _LOOSE_MS:
+            self.close()
+
+    def _heed(self, key: int):
+        """Let the port's own Ctrl-C be this byte, -1: none."""
+        from micropython import kbd_intr
+        from clawlite.core.linestop import Stop
+        kbd_intr(key)
+        self._stop = Stop() if key < 0 else None
+
+    def send(self, message):
+        """Send one JSON-RPC message: a dict, or a list of them.
+
+        What is too long for a record becomes an error in its place.  A host that takes nothing loses its session.
+        """
+        now = self._now_ms()
+        try:
+            data = dumps(message).encode()
+            if len(data) > _MAX_RECORD:
+                data = dumps({"jsonrpc": "2.0", "id": message.get("id") if isinstance(message, dict) else None, "error": {
+                    "code": -32603, "message": "%d bytes, the line takes %d" % (len(data), _MAX_RECORD)}}).encode()
+            self._line.send(data, now)
+        except ClawError:
+            self.close()
+
+    def deadline(self):
+        """Return the time in ms at which ``tick`` wants to be called, or None."""
+        return self._line.deadline()
+
+    def tick(self):
+        self._line.tick(self._now_ms())
+
+    def pump(self) -> bool:
+        """Write what can be written; return whether there is a session."""
+        data = self._line.output()
+        while data:
+            self._stdio.send(data)
+            data = self._line.output()
+        return self.is_up
+
+    def close(self):
+        """End the session, and tell the host."""
+        self._line.close(self._now_ms())
+        self._down()
+
+    def _down(self):
+        if self.is_up and self._stdio.over:
+            self._stdio.over()
+        self.is_up = False
+
+    def leave(self):
+        """Give the wire back as it was."""
+        self.close()
+        self.pump()
+        if self._stop:
+            self._heed(3)

@@ -1,0 +1,137 @@
+"""The console's wire on a board: stdin and stdout, the poll over all that may wake the loop, lines and records.
+
+1. stdin is read byte by byte: ``read(n)`` on a board blocks until n bytes have come.
+2. The wire is plain (clawlite/core/frame.py) until a frame comes: then reliable.py has it, for as long as a host wants it.
+"""
+import os
+import select
+import sys
+
+from clawlite.core.frame import RECORD, TEXT, TOO_LONG, Framer
+from jsontext import dumps
+from memory import drop
+
+MAX_LINE = 8192
+_PIECE = 128                    # bytes that are read at once
+_FRAME = b"\x1e~"               # how a frame begins
+
+
+class Stdio:
+    """stdin and stdout.
+
+    operator  True: every line is a record; False: a person's console, where a carriage return ends a line, as the Enter key of most
+              terminals sends it
+    now_ms    function -> monotonic ms
+    Public: ``input``, ``poll`` (others may register with it), ``at_end``, ``prompt`` (what stands on the last line), ``is_uart``
+    (noise may forge what comes), ``line`` (``reliable.Reliable``, or None), ``over`` (function(), called when its session has
+    ended, or None).
+    """
+
+    def __init__(self, operator: bool, now_ms):
+        self.input = getattr(sys.stdin, "buffer", sys.stdin)
+        self.output = getattr(sys.stdout, "buffer", sys.stdout)
+        self._flush = hasattr(self.output, "flush")
+        self._typed = select.poll()     # the console alone: is there more to read at once?
+        self._typed.register(self.input, select.POLLIN)
+        self.poll = select.poll()
+        self.poll.register(self.input, select.POLLIN)
+        self.is_uart = sys.platform == "esp32"
+        self.at_end = False
+        self.prompt = b""
+        self.line = self.over = None
+        self._now_ms = now_ms
+        self._operator = operator
+        self._framer = Framer(MAX_LINE, operator)
+        self._return = False            # the last byte was a carriage return
+
+    def has_more(self) -> bool:
+        """Return whether something can be read at once."""
+        return not self.at_end and len(self._typed.poll(0)) > 0
+
+    def read(self) -> bytes:
+        """Return what has come, at most to the end of a line; b"" at the end of input.
+
+        In one piece: byte by byte through the framer, a line of 340 bytes made 99 KB of garbage.
+        """
+        data = bytearray()
+        byte = self.input.read(1)
+        while byte:
+            if byte == b"\r" and not self._operator:   # a line feed after it adds nothing
+                data.extend(b"\n")
+            elif byte != b"\n" or not self._return:
+                data.extend(byte)
+            self._return = byte == b"\r" and not self._operator
+            if byte in b"\r\n" or len(data) == _PIECE or not self._typed.poll(0):
+                return bytes(data)
+            byte = self.input.read(1)
+        self.at_end = True
+        self.poll.unregister(self.input)
+        return bytes(data)
+
+    def feed(self, data: bytes):
+        """Take what was read; at the end of input also what ends an open line."""
+        wire = self.line or self._framer
+        wire.feed(data)
+        if self.at_end:
+            wire.finish()
+
+    def next_event(self) -> tuple:
+        """Return (RECORD, JSON), (TEXT, a person's line), (TOO_LONG, digits), or None."""
+        if self.line or self._operator:
+            return (self.line or self._framer).next_event()
+        event = self._framer.next_event()
+        if event is None or event[0] == TOO_LONG:
+            return event
+        kind, data = event
+        at = data.find(_FRAME) if kind == TEXT else 0 if data.startswith(b"~") else -1
+        if at < 0:
+            return event
+        self._begin(_FRAME + data[at + (1 if kind == RECORD else 2):] + b"\n")
+        return (TEXT, data[:at]) if at else self.next_event()
+
+    def _begin(self, frame: bytes):
+        """A frame has come: from now on the line is a reliable one, if that is what it says."""
+        try:
+            from reliable import Reliable
+            self.line = Reliable(self, self._now_ms, MAX_LINE)
+            self.line.feed(frame)
+        except MemoryError:             # the host takes it for a plain one
+            self.line = None
+
+    def pump(self):
+        """Write what the reliable line has to write; forget it when its session is over."""
+        if self.line and not self.line.pump():
+            self.line.leave()
+            self.line = None
+            drop(("line", "lineframe", "linereceive", "linesend", "linestop", "reliable"))
+
+    def deadline(self):
+        """Return the time in ms at which the line wants a ``tick``, or None."""
+        return self.line.deadline() if self.line else None
+
+    def record(self, message):
+        """Write a JSON-RPC message: a dict, or a list of them."""
+        if self.line and self.line.is_up:
+            self.line.send(message)
+            return
+        prompt = self.prompt
+        self.write((b"\n" if prompt else b"") + self._framer.send(dumps(message).encode()), prompt)
+
+    def write(self, data: bytes, prompt: bytes):
+        """Write *data*, then the prompt, which stands there until something else is written."""
+        self.prompt = prompt
+        self.send(data + prompt if prompt else data)
+
+    def send(self, data: bytes):
+        """Write *data* beside the prompt, if there is one: no person sees it."""
+        self.output.write(data)
+        if self._flush:
+            self.output.flush()
+
+
+def is_terminal() -> bool:
+    """Return whether a person may type: always on a board; on the unix port unless stdin is a pipe or a file."""
+    try:
+        return os.stat("/proc/self/fd/0")[0] & 0xf000 == 0x2000        # S_IFCHR
+    except OSError:
+        return True
