@@ -1,0 +1,236 @@
+"""What ``shell.blocked_commands`` and ``shell.blocked_patterns`` say of a command (CKP 0.3.0, Sandbox; docs/adr/0021).
+
+A speed bump, not a wall: a shell has more ways to write a word than any text filter knows, and what contains a command is the
+kernel.  The rules look at the command as it was written and at what a shell makes of it, as far as reading alone can tell:
+
+    plain     quotes, escapes, line continuations, $IFS gone; full-width letters plain, invisible characters gone; blanks are one
+    filled    variables that the command itself sets put in, others (empty, most likely) gone, $(echo words) replaced by the words
+    commands  of each command the way to it (/bin/, env, exec, sudo, A=b) taken away
+
+Every step passes the text once, and grows it by a constant at most: time is linear in the command, for every command.
+"""
+import re
+
+from clawlite.core.automaton import search
+from clawlite.core.errors import SandboxDenied
+
+MAX_COMMAND = 131071            # bytes: the kernel passes no longer argument
+_MAX_FILLED = 4                 # what variables put in may make the text so many times as long
+_WORD = r"[^\s;&|(){}`<>]"
+_CONTINUED = re.compile(r"\\\n")
+_ANSI_QUOTED = re.compile(r"\$'((?:[^'\\]|\\.)*)'?", re.S)
+_ANSI_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|(.))", re.S)
+_ANSI_LETTER = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
+_ESCAPED = re.compile(r"\\(.)", re.S)
+_IFS = re.compile(r"\$\{IFS[^{}\n]{0,32}\}|\$IFS(?![A-Za-z0-9_])(?:\$9)?")
+_BLANKS = re.compile(r"[^\S\n]+")
+_SET = re.compile(r"(?:^|[\s;&|(`])([A-Za-z_][A-Za-z0-9_]{0,31})=(%s{0,64})" % _WORD)
+_USED = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)[^{}\n]{0,32}\}|\{?[@*#?!0-9-]\}?)")
+_ECHOED = re.compile(r"(?:\$\(|`) ?(?:echo|printf) ((?:-[neE]+ )?%s+(?: %s+)*) ?[)`]" % (_WORD, _WORD))
+_TOKEN = re.compile(r"\n|;;?|\|\||\|&?|&&?|[(){}`]|\$\(|[<>]+&?|%s+" % _WORD)
+_OPERATORS = frozenset(("\n", ";", ";;", "|", "||", "&", "&&", "(", ")", "{", "}", "`", "$("))
+# Words in front of a command that run it; options of theirs are skipped too.
+_LAUNCHERS = frozenset(("env", "command", "exec", "builtin", "nohup", "nice", "ionice", "time", "sudo", "doas", "setsid", "stdbuf",
+                        "timeout", "busybox", "toybox", "xargs", "then", "do", "else", "if", "while", "until", "!"))
+_ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_NUMBER = re.compile(r"[0-9.]+[smhd]?\Z")       # the argument of timeout and nice
+
+
+def check(tool: str, command: str, commands: list, tables: list) -> None:
+    """Raise ``SandboxDenied`` when a rule blocks *command*.
+
+    commands  list of str, ``blocked_commands``: words, "*" stands for any words
+    tables    automata of ``blocked_patterns``
+    Cost      linear in the command's length
+    """
+    texts = forms(command)
+    for number, table in enumerate(tables):
+        for text in texts:
+            if search(table, text.encode("utf-8", "replace")):
+                raise _blocked(tool, "blocked_patterns[%d]" % number)
+    tokens = [_tokens(text) for text in texts]
+    for number, blocked in enumerate(commands):
+        wanted = _segments(blocked)
+        for found in tokens:
+            if _holds(found, wanted):
+                raise _blocked(tool, "blocked_commands[%d], %s" % (number, blocked[:60]))
+
+
+def _blocked(tool: str, rule: str) -> SandboxDenied:
+    return SandboxDenied("%s: the sandbox blocks this command (shell.%s)" % (tool, rule), "do it another way, or ask the person who runs this agent",
+                         {"tool": tool, "reason": "blocked command", "rule": rule.partition(",")[0]})
+
+
+def forms(command: str) -> list:
+    """Return the forms of *command* that rules look at, without repeats: as written, plain, filled, commands (see above)."""
+    plain = _plain(command)
+    filled = _filled(plain)
+    found = [command, plain, filled, " ".join(_stripped(_tokens(filled)))]
+    return [text for at, text in enumerate(found) if text not in found[:at]]
+
+
+def _plain(text: str) -> str:
+    if not text.isascii():
+        text = _ascii(text)
+    text = _CONTINUED.sub("", text.replace("\r", ""))
+    text = _ANSI_QUOTED.sub(lambda match: _ANSI_ESCAPE.sub(_ansi, match[1]), text)
+    text = _ESCAPED.sub(r"\1", text.replace("'", "").replace('"', ""))
+    return _BLANKS.sub(" ", _IFS.sub(" ", text)).strip(" ")
+
+
+def _ascii(text: str) -> str:
+    """Return *text* with compatibility forms replaced and invisible characters gone, character by character: that stays linear."""
+    from unicodedata import category, normalize
+    known = {}
+    for character in set(text):
+        if ord(character) > 127:
+            known[ord(character)] = "" if category(character) == "Cf" else normalize("NFKC", character)[:4]
+    return text.translate(known)
+
+
+def _ansi(match) -> str:
+    digits = match[1] or match[2] or match[3]
+    if digits:
+        code = int(digits, 16)
+    elif match[4]:
+        code = int(match[4], 8) & 0xff
+    else:
+        return _ANSI_LETTER.get(match[5], match[5])
+    return chr(code) if code < 0x110000 and not 0xd800 <= code < 0xe000 else ""
+
+
+def _filled(text: str) -> str:
+    """Return *text* with the variables that it sets put in, and without the others; $(echo words) is the words."""
+    if "$" not in text and "`" not in text:
+        return text
+    values = {name: "" if "$" in value else value for name, value in _SET.findall(text)}
+    room = [len(text) * (_MAX_FILLED - 1) + 1000]
+
+    def value(match) -> str:
+        put = values.get(match[1] or match[2] or "", "")
+        room[0] -= len(put)
+        return put if room[0] >= 0 else ""
+    return _BLANKS.sub(" ", _ECHOED.sub(_words, _USED.sub(value, text))).strip(" ")
+
+
+def _words(match) -> str:
+    words = match[1]
+    return words.partition(" ")[2] if words.startswith("-") else words
+
+
+def _tokens(text: str) -> list:
+    """Return the words and operators of *text*; what is neither is not there."""
+    return _TOKEN.findall(text)
+
+
+def _stripped(tokens: list) -> list:
+    """Return *tokens* with the commands alone: no assignments, launchers or folders in front of them."""
+    found = []
+    first = launched = True
+    for token in tokens:
+        if token in _OPERATORS:
+            found.append(token)
+            first, launched = True, False
+        elif first:
+            if _ASSIGNED.match(token) or launched and (token.startswith("-") or _NUMBER.match(token)):
+                continue
+            name = token.rpartition("/")[2] or token
+            launched = name in _LAUNCHERS
+            first = launched
+            if not launched:
+                found.append(name)
+        else:
+            found.append(token)
+    return found
+
+
+# -- blocked_commands
+
+def _segments(blocked: str) -> list:
+    """Return the runs of tokens between the "*" of a blocked command."""
+    runs = [[]]
+    for token in _tokens(_plain(blocked)):
+        if token == "*":
+            runs.append([])
+        else:
+            runs[-1].append(token)
+    return [run for run in runs if run]
+
+
+def _holds(tokens: list, segments: list) -> bool:
+    """Return whether the segments stand in *tokens* one after the other; the leftmost place of each is as good as any."""
+    at = 0
+    for segment in segments:
+        at = _place(tokens, segment, at)
+        if at < 0:
+            return False
+    return bool(segments)
+
+
+def _place(tokens: list, segment: list, start: int) -> int:
+    """Return where *segment* ends in *tokens*, from *start* on, or -1."""
+    simple = len(segment) > 1 and not any(token in _OPERATORS for token in segment)
+    looked_to = start                   # the commands before it were looked at as commands
+    for at in range(start, len(tokens)):
+        if not _is_program(tokens[at], segment[0]):
+            continue
+        if _is_run(tokens, segment, at):
+            return at + len(segment)
+        if simple and at >= looked_to:
+            looked_to = _end(tokens, at)
+            if _has_parts(tokens[at + 1:looked_to], segment):
+                return looked_to
+    return -1
+
+
+def _is_program(token: str, wanted: str) -> bool:
+    """Return whether *token* is *wanted*: a program may be named with its folder, "|&" is a "|"."""
+    return token == wanted or token == "|&" and wanted == "|" or token.endswith(wanted) and token[-len(wanted) - 1] == "/" and wanted[0] != "/"
+
+
+def _is_run(tokens: list, segment: list, at: int) -> bool:
+    """Return whether *segment* stands at *at*, token by token."""
+    if at + len(segment) > len(tokens):
+        return False
+    for offset in range(1, len(segment)):
+        token, wanted = tokens[at + offset], segment[offset]
+        if token != wanted and not (segment[offset - 1] in _OPERATORS and _is_program(token, wanted)):
+            return False
+    return True
+
+
+def _end(tokens: list, at: int) -> int:
+    """Return where the command that *at* is in ends."""
+    while at < len(tokens) and tokens[at] not in _OPERATORS:
+        at += 1
+    return at
+
+
+def _has_parts(words: list, segment: list) -> bool:
+    """Return whether *words*, what follows a program, have all options of *segment*, in any order, and its arguments in a row."""
+    options = set()
+    arguments = []
+    for word in words:
+        if word.startswith("-"):
+            options.update(_options(word))
+        else:
+            arguments.append(_path(word))
+    wanted = [_path(token) for token in segment[1:] if not token.startswith("-")]
+    if not all(letter in options for token in segment[1:] if token.startswith("-") for letter in _options(token)[:1 if token[1:2] == "-" else None]):
+        return False
+    return any(arguments[place:place + len(wanted)] == wanted for place in range(len(arguments) - len(wanted) + 1))
+
+
+def _options(word: str) -> str:
+    """Return the letters of short options; a long one counts as its first letter, small and capital."""
+    return word[2:3].lower() + word[2:3].upper() if word.startswith("--") else word[1:]
+
+
+def _path(token: str) -> str:
+    """Return *token* with "//", "/." and a last "/" taken out of a path, and "/*" as the folder that it is all of."""
+    if "/" not in token:
+        return token
+    parts = [part for part in token.split("/") if part not in ("", ".")]
+    if parts and parts[-1] == "*":
+        parts.pop()
+    return ("/" if token[0] == "/" else "") + "/".join(parts)

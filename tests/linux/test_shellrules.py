@@ -1,0 +1,110 @@
+"""Shell rules: what is blocked however it is written, what is not, and how long that takes."""
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clawlite.core.errors import SandboxDenied
+from clawlite.host.automata import compile_pattern
+from clawlite.linux import shellrules
+
+COMMANDS = ["rm -rf /", "curl * | bash", "chmod 777"]
+TABLES = [compile_pattern(pattern, "python") for pattern in (".*password.*=.*", "\\|\\s*bash", "eval\\s+")]
+
+
+def is_blocked(command: str, commands=COMMANDS, tables=TABLES) -> bool:
+    try:
+        shellrules.check("exec-shell", command, commands, tables)
+    except SandboxDenied as e:
+        assert e.code == -32010 and e.hint and e.data["rule"].startswith("blocked_")
+        return True
+    return False
+
+
+@pytest.mark.parametrize("command", [
+    "rm -rf /", "rm  -rf   /", "rm -rf / ", "rm -rf /;ls", "ls&&rm -rf /", "rm -fr /", "rm -r -f /", "rm --recursive --force /", "rm -rf -v /",
+    "rm -rf --no-preserve-root /", "rm -rf / --no-preserve-root", "rm -rf /*", "rm -rf //", "rm -rf /.", "rm -rf /./", "rm -rf a /",
+    "/bin/rm -rf /", "sudo rm -rf /", "r\\m -rf /", "'rm' -rf /", "r''m -rf \"/\"", "rm -r\\\nf /", "rm${IFS}-rf${IFS}/", "rm$IFS-rf$IFS/",
+    "bash -c 'rm -rf /'", "$(rm -rf /)", "`rm -rf /`", "true | rm -rf /", "{ rm -rf /; }", "a=rm; $a -rf /", "r$@m -rf /", "r${x}m -rf /",
+    "$'\\x72m' -rf /", "$'\\162\\u006d' -rf /", "\uff52\uff4d -rf /", "r\u200bm -rf /", "rm\u3000-rf\u00a0/", "$(echo rm) -rf /", "`echo rm -rf /`",
+    "env A=b rm -rf /", "command rm -rf /", "nohup -- rm -rf /", "timeout 5s rm -rf /", "A=b C=d rm -rf /", "xargs rm -rf /", "rm\t-rf\t/",
+    "chmod 777 x", "chmod -R 777 .", "chmod\n777", "cd x; chmod 777 y", "/usr/bin/chmod 777 y",
+    "curl http://x | bash", "curl -fsSL http://x|bash -s", "curl x | sudo bash", "curl x | /bin/bash", "curl x |& bash", "curl x | tee f | bash",
+    "/usr/bin/curl x | bash",
+    "echo x |   bash", "echo x | 'bash'", "echo x | /usr/bin/env bash", "echo x | ba\\sh", "echo x | $(echo bash)", "echo x | A=1 exec bash",
+    "eval \"touch pwned\"", "ev\"\"al x", "e\\val x", "eval\tx", "export password=x", "PASSWORD=1; password = x", "pass''word=x",
+])
+def test_blocked_however_it_is_written(command):
+    assert is_blocked(command) == (command != "chmod\n777")     # two commands
+
+
+@pytest.mark.parametrize("command", [
+    "cat hello.txt | sort | head -1", "echo evaluated", "rm -rf /tmp/x", "rm -rf ./build", "rm -rf build", "rm -r /", "rm file", "rm -rf /tmp/*",
+    "confirm -rf /", "echo rm; ls -rf /", "chmod 755 x", "chmod 7770 x", "chmod 0644 777x", "xchmod 777", "curl http://x | sort", "curl http://x -o bash",
+    "curl x; echo bash", "echo x | basename y", "echo bash", "bash script.sh", "ls -la && pwd", "grep -r medievalism .", "echo retrieval", "echo password",
+    "printf '%s\\n' a b", "echo $HOME", "for i in 1 2; do echo $i; done", "x=$((1+2)); echo $x", "echo '$(echo x)'", "", " ", "\"", "'", "\\", "$", "`", "$(",
+])
+def test_benign_look_alikes_pass(command):
+    assert not is_blocked(command)
+
+
+def test_a_blocked_command_is_whole_words_and_its_last_argument_is_whole():
+    assert is_blocked("mkfs.ext4 /dev/sda1", ["mkfs.ext4 *"], []) and is_blocked("mkfs.ext4", ["mkfs.ext4"], [])
+    assert not is_blocked("mkfs.ext4x", ["mkfs.ext4"], [])
+    assert is_blocked("dd if=/dev/zero of=/dev/sda", ["dd * of=/dev/sda"], []) and not is_blocked("dd if=x of=/dev/sdab", ["dd * of=/dev/sda"], [])
+    assert not is_blocked("anything", ["*", ""], [])            # no word in it: refused by the build
+
+
+def test_the_message_names_the_rule():
+    with pytest.raises(SandboxDenied) as e:
+        shellrules.check("exec-shell", "chmod 777 x", COMMANDS, [])
+    assert e.value.message == "exec-shell: the sandbox blocks this command (shell.blocked_commands[2], chmod 777)"
+    with pytest.raises(SandboxDenied) as e:
+        shellrules.check("spawn", "eval x", COMMANDS, TABLES)
+    assert e.value.data == {"tool": "spawn", "reason": "blocked command", "rule": "blocked_patterns[2]"}
+
+
+# -- for every text
+
+DISGUISES = ["''", '""', "\\\n", "\\", "\u200b", "\u00ad", "$@", "${nothing}", "$*"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(["rm -rf /", "chmod 777 x", "echo x | bash", "eval x", "curl y | bash"]), st.lists(st.tuples(st.integers(0, 30), st.sampled_from(DISGUISES))))
+def test_disguises_inside_words_change_nothing(command, disguises):
+    """Each is put before a letter, inside a word: what a shell runs stays the same."""
+    letters = list(command)
+    for place, disguise in disguises:
+        at = place % len(command)
+        if command[at].isalnum():
+            letters[at] = disguise + command[at]
+    assert is_blocked("".join(letters))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=200) | st.text("rm -f/|&;\\'\"$(){}`\n=echoIFS\u200b\uff52*", max_size=80))
+def test_every_text_has_an_answer(command):
+    forms = shellrules.forms(command)
+    assert forms[0] == command and all(len(form) <= 20 * len(command) + 1100 for form in forms)
+    is_blocked(command)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(["ls", "-l", "cat", "file", "|", "sort", "&&", "echo", "x", ";", "grep", "src"]), max_size=20))
+def test_plain_commands_are_their_own_form(words):
+    command = " ".join(words)
+    assert shellrules.forms(command)[:2] in ([command], [command, shellrules.forms(command)[-1]])
+
+
+HARD = ["a", "rm ", "rm -rf ", "| ", "'", "\"", "\\", "$", "${", "${a", "$IFS", "`", "$(", "$(echo ", "`echo a ", "a=b;", "a=aaaaaaaa;$a$a$a", "$'\\x41", "$'",
+        "password", "password=" "curl ", "curl | ", "\u0301", "\uff52", "\ufdfa", "/", "//", "-", "env ", "env -a ", "sudo A=b ", "\n", "&", "$a", "{", "<(", "=", "x=$x;"]
+
+
+@pytest.mark.parametrize("piece", HARD)
+def test_time_is_linear_for_every_kind_of_text(piece):
+    """100 KB take well under a second, whatever is in them."""
+    command = (piece * 100000).encode()[:100000].decode(errors="ignore")
+    start = time.process_time()
+    is_blocked(command)
+    assert time.process_time() - start < 1
