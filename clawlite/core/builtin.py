@@ -18,8 +18,19 @@ def digital_write(board, pin: str, value: bool) -> dict:
     return {"pin": pin, "value": bool(board.read(pin))}
 
 
+def pwm_write(board, pin: str, value: int) -> dict:
+    board.write(pin, value)
+    return {"pin": pin, "value": board.read(pin)}
+
+
+def sleep(board, milliseconds: int):
+    yield milliseconds
+    return {"milliseconds": milliseconds}
+
+
 def board_info(board) -> dict:
     return {"simulated": board.simulated, "pins": board.describe()}
 
 
-HANDLERS = {"adc-read": adc_read, "digital-read": digital_read, "digital-write": digital_write, "board-info": board_info}
+HANDLERS = {"adc-read": adc_read, "digital-read": digital_read, "digital-write": digital_write, "pwm-write": pwm_write,
+            "sleep": sleep, "board-info": board_info}

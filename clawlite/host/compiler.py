@@ -6,9 +6,11 @@ Everything that can be known before a device boots is decided here.  All problem
 """
 import dataclasses
 import hashlib
+import inspect
 
 from clawlite import __version__
 from clawlite.core import image as layout
+from clawlite.core.builtin import HANDLERS
 from clawlite.core.pins import KINDS as PIN_KINDS
 from clawlite.host import chain, folding, registry, sandboxes, unbuilt
 from clawlite.host.automata import PatternError, compile_pattern
@@ -43,13 +45,13 @@ class Pool:
         self.tables = []
         self._numbers = {}
 
-    def add(self, pattern: str) -> int:
-        """Return the number of the automaton for *pattern*.  Raises ``automata.PatternError``."""
-        if pattern not in self._numbers:
-            compiled = compile_pattern(pattern)
-            self._numbers[pattern] = len(self.tables)
+    def add(self, pattern: str, dollar: str = "end") -> int:
+        """Return the number of the automaton for *pattern* (``automata.compile_pattern``).  Raises ``automata.PatternError``."""
+        if (pattern, dollar) not in self._numbers:
+            compiled = compile_pattern(pattern, dollar)
+            self._numbers[pattern, dollar] = len(self.tables)
             self.tables.append(compiled)
-        return self._numbers[pattern]
+        return self._numbers[pattern, dollar]
 
 
 class Prose:
@@ -152,11 +154,10 @@ def _timeout_ms(manifest, tool) -> int:
     """Return when *tool* is ended: as it says, and not later than the budget; 0 for never."""
     most = manifest.settings.budget.timeout_per_tool_ms
     own = tool.spec.timeout_ms or 0
-    if most and tool.function and not tool.function.is_generator:
+    if most and not unbuilt.can_end(manifest, tool):
         manifest.problems.add(manifest.settings.place, ("budget", "timeout_per_tool_ms"),
-                              f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time",
-                              hint="let it yield between its steps (yield MILLISECONDS), or remove this", key=True)
-    return min(own or most, most) if most and tool.function else own
+                              f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time", hint=unbuilt.MENDS, key=True)
+    return min(own or most, most) if most and (tool.function or registry.ability(tool.name) != "pins") else own
 
 
 def _retry(manifest, tool) -> list | None:
@@ -189,7 +190,8 @@ def _flags(tool) -> int:
                        ("idempotentHint", layout.IDEMPOTENT), ("openWorldHint", layout.OPEN_WORLD)):
         flags |= flag if hints.get(name) is True else 0
     if tool.function is None:
-        return flags | (layout.HAS_BOARD if registry.ability(tool.name) == "pins" else 0)
+        stepped = inspect.isgeneratorfunction(HANDLERS.get(tool.name))
+        return flags | (layout.HAS_BOARD if registry.ability(tool.name) == "pins" else 0) | (layout.GENERATOR if stepped else 0)
     return flags | (layout.GENERATOR if tool.function.is_generator else 0) | (layout.HAS_BOARD if tool.function.has_board else 0)
 
 

@@ -63,7 +63,11 @@ def _shell(manifest, shell, pool) -> list:
     patterns = []
     for index, pattern in enumerate(shell.blocked_patterns or []):
         try:
-            patterns.append(pool.add(pattern))
+            patterns.append(pool.add(pattern, "python"))
         except PatternError as e:
             manifest.problem(manifest.sandbox, ("capabilities", "shell", "blocked_patterns", index), str(e))
+    for index, command in enumerate(shell.blocked_commands or []):
+        if not command.replace("*", "").strip():
+            manifest.problem(manifest.sandbox, ("capabilities", "shell", "blocked_commands", index), "expected words of a command, and * between them",
+                             hint="to block every command: mode: deny")
     return [SHELL[shell.mode], list(shell.blocked_commands or []), patterns]

@@ -4,10 +4,13 @@
 the thing is built.  An operator's agent (``serve`` over a manifest) is built all the same where an answer at use can say it:
 methods of memory, skills and swarms answer -32601.
 """
-from clawlite.host import remotes, sandboxes
+from clawlite.core.profile import NONE
+from clawlite.host import registry, remotes, sandboxes
 from clawlite.host.chain import BUILTIN_ENDPOINTS
 
 LATER = "not supported by this version of clawlite"
+
+MENDS = "use a sandbox of level process, let it yield between its steps (yield MILLISECONDS), or remove this"
 
 UNBUILT_KINDS = ("Skill", "Memory", "Swarm", "Telemetry", "WorldModel")
 SAID_AT_USE = ("Skill", "Memory", "Swarm")
@@ -78,9 +81,18 @@ def _tool(manifest, tool) -> None:
     for field, said in (("mcp_source", "MCP servers are"), ("skill_ref", "composite tools are")):
         if getattr(spec, field) is not None:
             manifest.problem(tool, (field,), f"{said} {LATER}", hint="remove it", key=True)
-    if spec.timeout_ms and tool.function and not tool.function.is_generator:
-        manifest.problem(tool, ("timeout_ms",), f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time",
-                        hint="let it yield between its steps (yield MILLISECONDS), or remove timeout_ms", key=True)
+    if spec.timeout_ms and not can_end(manifest, tool):
+        manifest.problem(tool, ("timeout_ms",), f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time", hint=MENDS, key=True)
+    if tool.origin == "registry" and tool.name == "message":
+        manifest.problem(tool, (), f"message needs channels that carry messages, and those are {LATER}", hint="remove the tool")
+    if tool.origin == "registry" and registry.ability(tool.name) == "shell" and sandboxes.level(manifest) == NONE:
+        manifest.problem(tool, (), f"{tool.name} needs a sandbox of level process: at level none nothing would contain what it runs",
+                         hint="declare a Sandbox of level process with capabilities.shell")
+
+
+def can_end(manifest, tool) -> bool:
+    """Return whether something can end *tool* in time: what runs in one piece in the agent's own process cannot be ended."""
+    return not tool.function or tool.function.is_generator or sandboxes.level(manifest) != NONE
 
 
 def _policy(manifest, policy) -> None:
