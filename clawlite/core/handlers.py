@@ -89,7 +89,7 @@ class Handlers:
         try:
             said = generator.send(go_on[1]) if go_on[0] else generator.throw(go_on[1])
             if isinstance(said, dict):
-                said = _question(said)
+                said = question(said)
             return None, said
         except StopIteration as e:
             return True, e.value
@@ -127,7 +127,7 @@ class Handlers:
         return first
 
 
-def _question(said: dict) -> tuple:
+def question(said: dict) -> tuple:
     """Return (text, most tokens) of what a handler asks; raises ``ClawError`` for anything else."""
     text, most = said.get("ask"), said.get("max_tokens", MAX_TOKENS)
     if not isinstance(text, str) or not text or not isinstance(most, int) or most is True or most < 1:

@@ -1,0 +1,193 @@
+"""The child: from here on everything is the tool's.  It takes its last rights away itself, then becomes the job.
+
+It speaks to the agent over a socket of its own, in messages: R and r (the end and a part of the result), X (an error),
+Q (a question for the agent's provider); the answer to a question comes as a descriptor of memory.
+"""
+import array
+import marshal
+import os
+import signal
+import sys
+
+import _socket
+
+from clawlite.core.errors import ClawError
+from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.sandbox import landlock, limits, seccomp, syscalls
+
+PART = 32768                    # bytes of one message
+_NOTHING = "/dev/null"
+
+
+class Ended(BaseException):
+    """The call's time is over: raised wherever the function is, so that its ``finally`` blocks run."""
+
+
+def run(plan: dict, job_fd: int, line: int, output: int, filters):
+    """Become the job.  Never returns.
+
+    plan    what may be done (plan.py), with "others" and "landlock" filled in
+    job_fd  memory with the packed job;  line  the socket to the agent;  output  a pipe, or -1
+    filters function(Rules) -> code
+    """
+    talk = _socket.socket(fileno=line)
+    try:
+        os.setsid()
+        job = marshal.loads(_whole(job_fd))
+        _standard(job.get("stdin", b""), output, line)
+        limits.share(plan["cpu_shares"])
+        become(plan["uid"])
+        env = dict(plan["env"], **job["env"])
+        where = plan["cwd"]
+        try:
+            os.chdir(where)
+        except OSError as e:
+            raise ClawError("%s: %s" % (where, e.strerror), "uid %d of the tools must be able to enter it" % os.getuid()) from None
+        _own_memory()
+        _confine(plan, filters)
+        if plan["kind"] == "command":
+            _execute(job["argv"], env)
+        os.environ.clear()
+        os.environ.update(env)
+        _say(talk, b"R", dumps(_value(talk, job)).encode())
+    except Ended:
+        os._exit(143)
+    except ClawError as e:
+        _fail(talk, {"code": e.code, "message": e.message, "hint": e.hint, "data": e.data})
+    except BaseException as e:          # whatever a maker's function raises is the outcome of its call
+        said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
+        _fail(talk, {"code": ClawError.code, "message": said[:4000], "hint": "", "data": None})
+    os._exit(0)
+
+
+def _fail(talk, error: dict):
+    try:
+        _say(talk, b"X", dumps(error).encode("utf-8", "replace"))
+    except (OSError, ValueError, TypeError):
+        pass
+    os._exit(1)
+
+
+def _whole(fd: int) -> bytes:
+    size = os.fstat(fd).st_size
+    data = os.pread(fd, size, 0)
+    while len(data) < size:
+        data += os.pread(fd, size - len(data), len(data))
+    os.close(fd)
+    return data
+
+
+def _standard(stdin: bytes, output: int, keep: int):
+    """Put stdin, stdout and stderr in place and close the rest but *keep*, which a program does not inherit."""
+    if stdin:
+        source = os.memfd_create("stdin")
+        rest = memoryview(stdin)
+        while rest:
+            rest = rest[os.write(source, rest):]
+        os.lseek(source, 0, os.SEEK_SET)
+        source = os.open("/proc/self/fd/%d" % source, os.O_RDONLY)      # a file that can be written is more than a stdin
+    else:
+        source = os.open(_NOTHING, os.O_RDONLY)
+    target = output if output >= 0 else os.open(_NOTHING, os.O_WRONLY)
+    os.dup2(source, 0)
+    os.dup2(target, 1)
+    os.dup2(target, 2)
+    os.closerange(3, keep)
+    os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def become(uid):
+    """Be the user of the tools, when the agent is root; then nothing but an ordinary process."""
+    syscalls.drop_bounding()
+    if uid is not None:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+
+
+def _own_memory():
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.umask(0o022)
+
+
+def _confine(plan: dict, filters):
+    limits.restrict(plan, plan["others"])
+    syscalls.drop_capabilities()
+    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+    version = plan["landlock"]
+    code = filters(seccomp.Rules(plan["network"] != 0, version is not None,
+                                 version is not None and version >= landlock.SCOPES_ABI, plan["memory_mb"] is None))
+    if version is not None:
+        rules = landlock.Ruleset(version)
+        for path, writable in plan["allowed"]:
+            rules.allow(path, writable)
+        rules.allow("/proc/%d" % os.getpid(), False)
+        rules.restrict()
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    seccomp.install(code)
+
+
+def _execute(argv: list, env: dict):
+    try:
+        os.execvpe(argv[0], argv, env)
+    except OSError as e:
+        raise ClawError("%s: %s" % (argv[0], e.strerror), "name a program that the sandbox has: /usr and what is mounted") from None
+
+
+# -- functions
+
+def _value(talk, job: dict):
+    """Return what the function of the job returns."""
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if "module" in job:
+        __import__(job["module"])
+        return getattr(sys.modules[job["module"]], job["name"])(**job["arguments"])
+    space = {"__name__": "tools", "__file__": job["path"]}
+    exec(compile(job["source"], job["path"], "exec"), space)
+    value = space[job["name"]](**job["arguments"])
+    return _stepped(talk, value) if job["generator"] else value
+
+
+def _stepped(talk, generator):
+    """Run *generator* to its end: it yields milliseconds to wait, or a question."""
+    from time import sleep
+    answer = None
+    try:
+        while True:
+            said = generator.throw(answer) if isinstance(answer, ClawError) else generator.send(answer)
+            answer = None
+            if isinstance(said, dict):
+                answer = _ask(talk, said)
+            elif isinstance(said, int) and said > 0:
+                sleep(said / 1000)
+    except StopIteration as e:
+        return e.value
+    finally:
+        generator.close()
+
+
+def _ask(talk, question: dict):
+    """Return what the agent's provider says, or the ``ClawError`` that came instead of it."""
+    _say(talk, b"Q", dumps(question).encode())
+    data, extra, _, _ = talk.recvmsg(16, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
+    if not extra:
+        raise Ended
+    fds = array.array("i")
+    fds.frombytes(extra[0][2][:4])
+    answer = loads(_whole(fds[0]))
+    return answer["text"] if "text" in answer else ClawError(answer["message"], answer["hint"])
+
+
+def _end(number, frame):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Ended
+
+
+def _say(talk, kind: bytes, data: bytes):
+    """Send *data*; only its last message has *kind*, the parts before it are ``r``."""
+    for start in range(0, max(len(data) - PART, 0), PART):
+        talk.send(b"r" + data[start:start + PART])
+    rest = (len(data) - 1) // PART * PART if data else 0
+    talk.send(kind + data[rest:])

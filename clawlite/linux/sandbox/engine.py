@@ -1,0 +1,316 @@
+"""The agent's side of the ``process`` sandbox: it hands calls to the server and collects what comes of them.
+
+1. Nothing here waits, but for ``report`` and ``close``: every line is read when the loop says that it is readable.
+2. The server is started by ``prepare`` or by the first call, as a fresh interpreter (posix_spawn), so nothing of the agent's
+   memory, environment or descriptors is in it.  A server that died is started again by the next call.
+3. What a child says is a stranger's: its length is bounded, its JSON is read strictly, and descriptors that it sends are dropped.
+4. The agent is made non-dumpable: no process of the same user reads its memory, environment or descriptors from /proc.
+"""
+import array
+import marshal
+import os
+import select
+import sys
+
+import _socket
+
+from clawlite.core.errors import ClawError, Denied, InvalidParams, ParseError, SandboxDenied, ToolTimeout
+from clawlite.core.handlers import question
+from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.sandbox import plan as plans, spawn
+from clawlite.linux.wire import now_ms as clock
+
+MAX_CALLS = 16
+MAX_RESULT = 4194304            # bytes of JSON that a function may return, where the profile gives no max_output_bytes
+MAX_MESSAGE = 65536
+LATE_MS = 3000                  # a warden that says nothing for so long after the end of its time is ended with its sandbox
+NOBODY = 65534
+_ERRORS = {cls.code: cls for cls in (ClawError, Denied, SandboxDenied, InvalidParams, ToolTimeout)}
+
+
+class _Call:
+    """One call under way.  *talk*: the line to the child, *line*: the one to its warden; None when closed."""
+
+    def __init__(self, number: int, profile, job, talk, line, late_ms):
+        self.number, self.profile, self.job, self.talk, self.line, self.late_ms = number, profile, job, talk, line, late_ms
+        self.output, self.parts, self.size = [], [], 0
+        self.outcome = None             # what the child said, kept until its tree is gone
+        self.door = None
+        self.most = profile.max_output_bytes or MAX_RESULT
+
+
+class Engine:
+    """All sandboxed calls of one agent.
+
+    workspace  str, the folder behind /workspace; made when it is missing
+    hidden     list of paths that no tool sees: state, secrets
+    proxy      function(profile) -> object with serve(fd) and close(), for children with network; None: they are refused
+    uid        int, the user of the tools where the agent is root: not 0
+    relaxed    set of limit names that may be kept in part (clawlite.toml)
+    """
+
+    def __init__(self, workspace: str, hidden: list = (), proxy=None, uid: int = NOBODY, relaxed=frozenset()):
+        self._workspace = workspace
+        self._hidden = [os.path.realpath(path) for path in hidden]
+        self._proxy = proxy
+        self._uid = uid if os.geteuid() == 0 else None
+        self._relaxed = relaxed
+        self._calls = {}                # number -> _Call
+        self._lines = {}                # fd -> (call, is the warden's)
+        self._ended = []
+        self._server = None             # (pid, socket)
+        self._found = None              # what the server's probe says
+        self._epoll = select.epoll()
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when ``poll`` has something to do."""
+        return self._epoll.fileno()
+
+    def prepare(self):
+        """Start the server, which looks at the machine meanwhile; costs the agent a millisecond."""
+        if self._server is not None:
+            return
+        self._server = spawn.start(self._workspace, self._uid)
+        self._epoll.register(self._server[1], select.EPOLLIN)
+
+    def start(self, number: int, profile, job, due_ms, now_ms: int):
+        """Start *job*; return None when it goes on (see ``poll``), else its outcome.
+
+        number  int, by which the outcome comes back;  due_ms  monotonic time of its end, or None
+        """
+        if len(self._calls) >= MAX_CALLS:
+            return False, ClawError("%d calls run in sandboxes already" % MAX_CALLS, "try again when one of them has ended")
+        try:
+            if profile.network and self._proxy is None:
+                raise self._denied(profile, "its children would need a proxy", ["proxy"], "set the sandbox's network to deny")
+            self.prepare()
+            plan = plans.make(profile, job, self._workspace, self._hidden, None if due_ms is None else max(due_ms - now_ms, 0))
+            packed = job.pack()
+            self._send(number, profile, job, plan, packed, now_ms)
+        except ClawError as e:
+            return False, e
+        except ValueError as e:
+            return False, InvalidParams("the arguments are not JSON values: %s" % e)
+        except OSError as e:
+            self._lose()
+            return False, ClawError("the sandbox cannot be started: %s" % e.strerror, "try again, or see: clawlite doctor")
+        return None
+
+    def _send(self, number: int, profile, job, plan: dict, packed: bytes, now_ms: int):
+        talk, their_talk = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        line, their_line = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        fds = [their_talk.fileno(), their_line.fileno()]
+        memory = [spawn.memory("plan", marshal.dumps(plan)), spawn.memory("job", packed)]
+        try:
+            self._server[1].sendmsg([b"J"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", memory + fds))])
+        finally:
+            for fd in memory:
+                os.close(fd)
+            their_talk.close()
+            their_line.close()
+        late = None if plan["timeout_ms"] is None else now_ms + plan["timeout_ms"] + LATE_MS
+        call = self._calls[number] = _Call(number, profile, job, talk, line, late)
+        for end, is_warden in ((talk, False), (line, True)):
+            end.setblocking(False)
+            self._lines[end.fileno()] = call, is_warden
+            self._epoll.register(end, select.EPOLLIN)
+
+    def resume(self, number: int, outcome: tuple, now_ms: int = 0):
+        """Answer what call *number* asked: *outcome* is (True, text) or (False, error)."""
+        call = self._calls.get(number)
+        if call is None or call.talk is None:
+            return
+        error = outcome[1]
+        answer = {"text": outcome[1]} if outcome[0] else {"message": error.message, "hint": error.hint}
+        fd = spawn.memory("answer", dumps(answer).encode())
+        try:
+            call.talk.sendmsg([b"A"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [fd]))])
+        except OSError:                 # it has ended, and its warden will say so
+            pass
+        finally:
+            os.close(fd)
+
+    def poll(self, now_ms: int = None) -> list:
+        """Return [(number, outcome), ...] of what has ended, or asks: (number, (None, (text, most tokens)))."""
+        now_ms = clock() if now_ms is None else now_ms
+        for fd, _ in self._epoll.poll(0):
+            if fd in self._lines:
+                self._read(fd, *self._lines[fd])
+            elif self._server is not None and fd == self._server[1].fileno():
+                self._hear()
+        for call in list(self._calls.values()):
+            if call.late_ms is not None and now_ms >= call.late_ms:
+                self._end(call, (False, ToolTimeout("the call did not end in time and was ended with its sandbox")))
+        ended, self._ended = self._ended, []
+        return ended
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is under way."""
+        return bool(self._calls)
+
+    def deadline(self):
+        """Return the monotonic time at which ``poll`` has something to do although nothing is readable, or None."""
+        late = [call.late_ms for call in self._calls.values() if call.late_ms is not None]
+        return min(late) if late else None
+
+    def cancel(self, number: int):
+        """End call *number*: TERM, 500 ms, KILL; nothing more is heard of it."""
+        call = self._calls.get(number)
+        if call is not None:
+            self._drop(call)
+
+    def close(self):
+        """End all calls and the server, and wait until they are gone."""
+        for call in list(self._calls.values()):
+            self._drop(call)
+        self._lose()
+        self._epoll.close()
+
+    # -- what comes
+
+    def _read(self, fd: int, call, is_warden: bool):
+        end = call.line if is_warden else call.talk
+        while end is not None and call.number in self._calls:
+            try:
+                data, extra, _, _ = end.recvmsg(MAX_MESSAGE, _socket.CMSG_SPACE(4) if is_warden else 0, _socket.MSG_CMSG_CLOEXEC)
+            except BlockingIOError:
+                return
+            except OSError:
+                data, extra = b"", ()
+            if not data:
+                self._forget(call, is_warden)
+                if is_warden:
+                    self._end(call, (False, ClawError("the sandbox ended before its call did", "try again")))
+                return
+            if is_warden:
+                self._warden(call, data, extra)
+            else:
+                self._child(call, data)
+
+    def _warden(self, call, data: bytes, extra):
+        kind = data[:1]
+        if kind == b"O":
+            call.output.append(data[1:])
+        elif kind == b"P" and extra:
+            call.door = self._proxy(call.profile)
+            call.door.serve(int.from_bytes(extra[0][2][:4], sys.byteorder))
+        elif kind == b"E":
+            self._end(call, self._outcome(call, loads(data[1:])))
+
+    def _child(self, call, data: bytes):
+        kind = data[:1]
+        call.size += len(data)
+        if call.size > call.most + MAX_MESSAGE:
+            call.outcome = False, ClawError("the result has more than %d bytes" % call.most, "return less, or raise max_output_bytes")
+            call.parts = []
+            return
+        if call.outcome is not None:
+            return
+        call.parts.append(data[1:])
+        if kind == b"r":
+            return
+        text, call.parts = b"".join(call.parts), []
+        try:
+            value = loads(text)
+            if kind == b"R":
+                call.outcome = True, value
+            elif kind == b"X":
+                call.outcome = False, _error(value)
+            elif kind == b"Q":
+                call.size = 0
+                self._ended.append((call.number, (None, question(value))))
+        except ClawError as e:
+            call.outcome = False, ClawError("the function gave what is not JSON: %s" % e.message) if isinstance(e, ParseError) else e
+        except (AttributeError, KeyError, TypeError):
+            call.outcome = False, ClawError("the function gave an answer of another form")
+
+    def _outcome(self, call, end: dict) -> tuple:
+        if "refused" in end:
+            return False, self._denied(call.profile, end["refused"], None, end["hint"])
+        if call.talk is not None:
+            self._read(call.talk.fileno(), call, False)         # what the child said last may lie behind what its warden said
+        ended = end["ended"]
+        if ended == "timeout_ms" and not (call.outcome and call.outcome[0]):
+            return False, ToolTimeout("the call did not end in time and was ended with all that it started")
+        if call.job.KIND == "command":
+            return call.outcome if call.outcome else (True, self._command(call, end))
+        if call.outcome is None or ended:
+            said = "ended by its limit %s" % ended if ended else "ended without a result, exit code %d" % end["exit_code"]
+            return call.outcome or (False, ClawError("the function was " + said if ended else "the function " + said))
+        return call.outcome
+
+    def _command(self, call, end: dict) -> dict:
+        most = call.profile.max_output_bytes or plans.MAX_OUTPUT
+        raw, total = b"".join(call.output), end["original_bytes"]
+        text = raw.decode("utf-8", "replace").encode()[:most].decode("utf-8", "ignore")     # U+FFFD has three bytes for one
+        cut = total > len(raw) or len(text.encode()) < len(raw)
+        return {"exit_code": end["exit_code"], "output": text, "truncated": cut, "original_bytes": total, "ended": end["ended"]}
+
+    def _denied(self, profile, reason: str, missing, hint: str) -> SandboxDenied:
+        found = self._found or {}
+        data = {"sandbox": profile.name, "reason": reason, "required": "process",
+                "missing": found.get("missing", []) if missing is None else missing, "available": found.get("available", [])}
+        return SandboxDenied("sandbox %s: %s" % (profile.name or "(default)", reason), hint, data)
+
+    def _hear(self):
+        """Read what the server's probe found; a closed line means that the server is gone."""
+        try:
+            data = self._server[1].recv(MAX_MESSAGE)
+        except OSError:
+            data = b""
+        if data:
+            self._found = loads(data)
+        else:
+            self._lose()
+
+    # -- ends
+
+    def _end(self, call, outcome: tuple):
+        if call.number in self._calls:
+            self._drop(call)
+            self._ended.append((call.number, outcome))
+
+    def _drop(self, call):
+        self._calls.pop(call.number, None)
+        self._forget(call, False)
+        self._forget(call, True)
+        if call.door is not None:
+            call.door.close()
+
+    def _forget(self, call, is_warden: bool):
+        end = call.line if is_warden else call.talk
+        if end is not None:
+            self._epoll.unregister(end)
+            del self._lines[end.fileno()]
+            end.close()
+            if is_warden:
+                call.line = None
+            else:
+                call.talk = None
+
+    def _lose(self):
+        """Let the server go, and wait for it: it ends its wardens first."""
+        if self._server is None:
+            return
+        pid, line = self._server
+        self._server = None
+        self._epoll.unregister(line)
+        line.close()
+        spawn.wait(pid)
+
+    def report(self) -> dict:
+        """Return what was tried here and how each limit is kept, for ``clawlite doctor``; waits for the probe."""
+        from clawlite.linux.sandbox.report import report
+        self.prepare()
+        while self._found is None and self._server is not None:
+            select.select([self._server[1]], [], [], 10)
+            self._hear()
+        return report(self, self._found, self._uid)
+
+
+def _error(value: dict) -> ClawError:
+    """Return the error that the child tells of; one of a kind that is not known is a plain one."""
+    cls = _ERRORS.get(value["code"], ClawError)
+    data = value["data"]
+    return cls(str(value["message"]), str(value["hint"]), data if isinstance(data, dict) else None)

@@ -1,0 +1,58 @@
+"""What can run in a sandbox: a command, a function of tools.py, or a function of clawlite itself.
+
+A job is handed to the child alone, never to the server: what it holds (environment, arguments) is nobody else's to read.
+"""
+import marshal
+
+
+class Command:
+    """A program.  Its outcome: {"exit_code", "output", "truncated", "original_bytes", "ended"}.
+
+    argv   list of str, the first is looked up in PATH inside the sandbox
+    cwd    str, where it starts: "" is the workspace; virtual or real
+    stdin  bytes, all that it can read there
+    env    dict of str, beside the clean environment that every child gets
+    exit_code is 128 + N when signal N ended it; ended is "" or the limit that did
+    """
+    KIND = "command"
+
+    def __init__(self, argv: list, cwd: str = "", stdin: bytes = b"", env: dict = None):
+        self.argv, self.cwd, self.stdin, self.env = argv, cwd, stdin, env or {}
+
+    def pack(self) -> bytes:
+        """Return it as the bytes that the child reads."""
+        return marshal.dumps({"argv": list(self.argv), "stdin": self.stdin, "env": dict(self.env)})
+
+
+class Function:
+    """A function of the maker's tools.py.  Its outcome: the JSON value that it returns.
+
+    path, source  of the file, which was checked against the image; it is run anew for each call
+    generator     bool, it yields: milliseconds to wait, or {"ask": text}
+    """
+    KIND = "function"
+    cwd = ""
+
+    def __init__(self, path: str, source: bytes, name: str, arguments: dict, generator: bool = False, env: dict = None):
+        self.path, self.source, self.name, self.arguments = path, source, name, arguments
+        self.generator, self.env = generator, env or {}
+
+    def pack(self) -> bytes:
+        """Return it as the bytes that the child reads; raises ``ValueError`` for arguments that are not JSON values."""
+        return marshal.dumps({"path": self.path, "source": self.source, "name": self.name, "arguments": self.arguments,
+                              "generator": self.generator, "env": dict(self.env)})
+
+
+class Builtin:
+    """A function of a module of clawlite.  Its outcome: the JSON value that it returns; a ``ClawError`` stays what it is."""
+    KIND = "builtin"
+    cwd = ""
+
+    def __init__(self, module: str, name: str, arguments: dict, env: dict = None):
+        if not module.startswith("clawlite."):
+            raise ValueError("%s is no module of clawlite" % module)
+        self.module, self.name, self.arguments, self.env = module, name, arguments, env or {}
+
+    def pack(self) -> bytes:
+        """Return it as the bytes that the child reads."""
+        return marshal.dumps({"module": self.module, "name": self.name, "arguments": self.arguments, "env": dict(self.env)})

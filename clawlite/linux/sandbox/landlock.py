@@ -1,0 +1,83 @@
+"""Landlock: which files a process and all that it starts may open (landlock(7)).
+
+A rule allows what lies below a path; nothing can be taken away again below it.  So a denied path below an allowed one is
+kept out by allowing its neighbours instead, one by one (``around``).
+"""
+import ctypes
+import os
+import stat
+import struct
+
+from clawlite.linux.sandbox import syscalls
+
+LEAST_ABI = 3               # the first that covers truncate(2): Linux 6.2
+SCOPES_ABI = 6              # abstract UNIX sockets and signals stay inside: Linux 6.12
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
+REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
+_ALL = {3: (1 << 15) - 1, 4: (1 << 15) - 1}             # since ABI 5 IOCTL_DEV too
+READ = EXECUTE | READ_FILE | READ_DIR
+OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+MAX_NEIGHBOURS = 4096       # rules that one denied path may cost
+
+
+def abi() -> int:
+    """Return the version that the kernel offers; raises ``OSError`` when it has none."""
+    return syscalls.call("landlock_create_ruleset", None, 0, 1)
+
+
+class Ruleset:
+    """Rules in the making; ``restrict`` puts this process under them."""
+
+    def __init__(self, version: int):
+        self._handled = _ALL.get(version, (1 << 16) - 1)
+        words = [self._handled] + ([3] if version >= 4 else []) + ([3] if version >= SCOPES_ABI else [])   # bind and connect; scopes
+        attributes = ctypes.create_string_buffer(struct.pack("=%dQ" % len(words), *words), 8 * len(words))
+        self._fd = syscalls.call("landlock_create_ruleset", attributes, 8 * len(words), 0)
+
+    def allow(self, path: str, writable: bool):
+        """Allow what lies below *path*; one that does not exist, or that this user cannot reach, has nothing to allow."""
+        try:
+            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            rights = self._handled if writable else READ
+            if not stat.S_ISDIR(os.fstat(fd).st_mode):
+                rights &= OF_FILES
+            rule = ctypes.create_string_buffer(struct.pack("=Qi", rights & self._handled, fd), 12)
+            syscalls.call("landlock_add_rule", self._fd, 1, rule, 0)
+        finally:
+            os.close(fd)
+
+    def restrict(self):
+        """From here on, for good; no_new_privs must be set."""
+        syscalls.call("landlock_restrict_self", self._fd, 0)
+        os.close(self._fd)
+
+
+def around(path: str, denied: list) -> list:
+    """Return the paths that together are *path* without what is *denied* (real paths all); [path] when nothing below it is.
+
+    Raises ``ValueError`` when it takes more than MAX_NEIGHBOURS.
+    """
+    if _covers(denied, path):
+        return []
+    below = [other for other in denied if other.startswith(path.rstrip("/") + "/")]
+    if not below:
+        return [path]
+    result = []
+    try:
+        names = sorted(os.listdir(path))
+    except OSError:
+        return []
+    for name in names:
+        child = os.path.join(path, name)
+        if not os.path.islink(child):
+            result += around(child, below)
+        if len(result) > MAX_NEIGHBOURS:
+            raise ValueError("%s has more than %d neighbours" % (below[0], MAX_NEIGHBOURS))
+    return result
+
+
+def _covers(paths: list, path: str) -> bool:
+    return any(path == other or path.startswith(other.rstrip("/") + "/") for other in paths)

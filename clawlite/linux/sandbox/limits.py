@@ -1,0 +1,139 @@
+"""Limits of a call: what the child sets for itself before anything of the tool's runs, and what the warden watches.
+
+| limit          | set by the child                         | watched by the warden            |
+|----------------|------------------------------------------|----------------------------------|
+| memory_mb      | RLIMIT_AS of each process                | the sum over the tree, PSS       |
+| cpu_shares     | nice, of each process and of the session |                                  |
+| max_processes  | RLIMIT_NPROC, threads count              | the number in the tree           |
+| max_open_files | RLIMIT_NOFILE of each process            |                                  |
+"""
+import math
+import os
+import resource
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+SHARES_PER_NICE = 1.25              # one step of nice is a quarter of the weight (kernel/sched/core.c)
+DEFAULT_SHARES = 1024
+TICK_MS = 50                        # how often the warden looks
+
+
+def nice_of(cpu_shares: int) -> int:
+    """Return the nice level with the weight of *cpu_shares* (1024: 0); more than an ordinary share is not to be had: 0."""
+    return max(0, min(19, round(math.log(DEFAULT_SHARES / cpu_shares, SHARES_PER_NICE))))
+
+
+def share(cpu_shares):
+    """Weigh this process, and its session where the kernel schedules by session (autogroup), by *cpu_shares*."""
+    if cpu_shares is None:
+        return
+    level = nice_of(cpu_shares)
+    if level:
+        os.setpriority(os.PRIO_PROCESS, 0, max(level, os.getpriority(os.PRIO_PROCESS, 0)))
+    try:
+        fd = os.open("/proc/self/autogroup", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:                 # no such scheduler, or no /proc: then there is no session to weigh
+        return
+    try:
+        os.write(fd, b"%d" % level)
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
+
+
+def restrict(plan: dict, others: int):
+    """Set what this process and its children may use.
+
+    others  int, tasks that the kernel counts to the same user beside the call's own; None: processes are only watched
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if plan["max_open_files"] is not None:
+        _lower(resource.RLIMIT_NOFILE, plan["max_open_files"])
+    if plan["memory_mb"] is not None:
+        _lower(resource.RLIMIT_AS, plan["memory_mb"] << 20)
+    if plan["max_processes"] is not None and others is not None:
+        _lower(resource.RLIMIT_NPROC, plan["max_processes"] + others)
+
+
+def _lower(what: int, value: int):
+    hard = resource.getrlimit(what)[1]
+    if hard != resource.RLIM_INFINITY and hard < value:
+        value = hard
+    resource.setrlimit(what, (value, value))
+
+
+def tasks_of(uid: int) -> int:
+    """Return how many tasks (threads too) *uid* has now, as /proc shows them."""
+    count, mark = 0, "\nUid:\t%d\t" % uid
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            text = _read("/proc/" + name + "/status")
+            if mark in text:
+                at = text.find("\nThreads:\t")
+                count += int(text[at + 10:text.find("\n", at + 10)]) if at >= 0 else 1
+    return count
+
+
+def _read(path: str) -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:                 # it has ended
+        return ""
+    try:
+        return os.read(fd, 8192).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+
+
+def everybody() -> list:
+    """Return all pids of this pid namespace but our own: in profile N that is the tree of the call."""
+    own = str(os.getpid())
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != own]
+
+
+def descendants(but=()) -> list:
+    """Return all pids below this process, by their parents, without those in *but* and what is below them."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            fields = _read("/proc/" + name + "/stat").rpartition(")")[2].split()
+            if fields:
+                parents.setdefault(int(fields[1]), []).append(int(name))
+    found, todo = [], [os.getpid()]
+    while todo:
+        below = [pid for pid in parents.get(todo.pop(), []) if pid not in but]
+        found += below
+        todo += below
+    return found
+
+
+def memory_of(pids: list, limit: int) -> int:
+    """Return the bytes that *pids* use together; where the cheap sum is above *limit*, shared pages are shared out (PSS)."""
+    total = 0
+    for pid in pids:
+        fields = _read("/proc/%d/statm" % pid).split()
+        total += int(fields[1]) * _PAGE if len(fields) > 1 else 0
+    if total <= limit:
+        return total
+    total = 0
+    for pid in pids:
+        text = _read("/proc/%d/smaps_rollup" % pid)
+        at = text.find("\nPss:")
+        if at >= 0:
+            total += int(text[at + 5:text.find("kB", at)]) << 10
+        else:                       # not ours to look into: all of it counts
+            fields = _read("/proc/%d/statm" % pid).split()
+            total += int(fields[1]) * _PAGE if len(fields) > 1 else 0
+    return total
+
+
+def tasks(pids: list) -> int:
+    """Return how many threads *pids* have together."""
+    count = 0
+    for pid in pids:
+        text = _read("/proc/%d/status" % pid)
+        at = text.find("\nThreads:\t")
+        count += int(text[at + 10:text.find("\n", at + 10)]) if at >= 0 else 0
+    return count

@@ -1,0 +1,159 @@
+"""From a profile to a plan: real paths, limits and the environment of one call, as plain values for the server and the warden.
+
+1. /workspace is a folder of the agent, or the first writable mount; other paths are real.  Links in them are followed here,
+   once, before the child exists: inside there are only real paths.
+2. A denied path wins over every mount.  What is hidden (state, secrets) is denied too, but for the workspace inside it.
+"""
+import os
+import sys
+
+from clawlite.core.errors import SandboxDenied
+from clawlite.core.profile import DENY, FULL, READ_ONLY
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+MAX_OUTPUT = 10485760           # bytes, where the profile gives no max_output_bytes
+WHOLE_READ, WHOLE_WRITE = 1, 2
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_READABLE = _SYSTEM + (
+    "/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types",
+    "/etc/nsswitch.conf", "/etc/passwd", "/etc/pki", "/etc/protocols", "/etc/services", "/etc/ssl/certs", "/etc/ssl/openssl.cnf",
+    "/etc/terminfo", "/etc/timezone", "/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat",
+    "/proc/uptime", "/proc/version")
+_WRITABLE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+def workspace_of(profile, own: str) -> tuple:
+    """Return (folder, writable) behind /workspace for *profile*, or (None, False) when it mounts none.
+
+    own  the agent's own folder for it: it is what /workspace means where /workspace is mounted or nothing is
+    """
+    if profile.files == DENY:
+        return None, False
+    for path, writable in profile.mounts:
+        if path == "/workspace" or path.startswith("/workspace/"):
+            return os.path.realpath(own), writable and profile.files != READ_ONLY
+    if profile.files == FULL or not profile.mounts:
+        return os.path.realpath(own), profile.files != READ_ONLY
+    for path, writable in profile.mounts:
+        if writable and profile.files != READ_ONLY:
+            return os.path.realpath(path), True
+    return os.path.realpath(profile.mounts[0][0]), False
+
+
+def make(profile, job, own: str, hidden: list, due_ms) -> dict:
+    """Return the plan for *job* under *profile*, for profile N and L both.
+
+    own     folder of the agent behind /workspace;  hidden  real paths that no tool sees
+    due_ms  milliseconds that the call may take, or None
+    Raises ``SandboxDenied`` for a mount that is hidden.
+    """
+    folder, writable = workspace_of(profile, own)
+    denied = [_real(path, own) for path in profile.denied]
+    whole = 0
+    if profile.files == FULL:
+        whole = WHOLE_WRITE
+    elif profile.files == READ_ONLY and not profile.mounts:
+        whole = WHOLE_READ
+    mounts = [] if whole else _declared(profile, own)
+    if folder is not None:
+        mounts.append((folder, "/workspace", writable))
+        if whole:
+            mounts.append((folder, folder, writable))
+    for source, target, _ in mounts:
+        if source != folder and not source.startswith(str(folder) + "/") and _covers(hidden, source):
+            raise SandboxDenied("%s holds the agent's own state, no tool may see it" % target, "mount another folder")
+    mounts = sorted({m[1]: m for m in mounts if not _covers(denied, m[0])}.values(), key=lambda m: m[1].count("/"))
+    cwd = job.cwd or (_seen(folder, mounts) if folder is not None else "")
+    return {
+        "kind": job.KIND, "name": profile.name, "network": profile.network, "whole": whole,
+        "mounts": _python(job, whole) + mounts, "masks": _masks(mounts, denied, hidden, folder, whole),
+        "denied": denied, "hidden": hidden, "folder": folder, "cwd": cwd or "", "env": _environment(),
+        "memory_mb": profile.memory_mb, "cpu_shares": profile.cpu_shares, "max_processes": profile.max_processes,
+        "max_open_files": profile.max_open_files, "max_output_bytes": profile.max_output_bytes or MAX_OUTPUT,
+        "timeout_ms": _earlier(profile.timeout_ms, due_ms), "tmp_mb": min(64, profile.memory_mb or 64), "tmp": _temporary(),
+    }
+
+
+def _real(path: str, own: str) -> str:
+    if path == "/workspace" or path.startswith("/workspace/"):
+        path = own + path[10:]
+    return os.path.realpath(path)
+
+
+def _covers(paths: list, path: str) -> bool:
+    return any(path == other or path.startswith(other.rstrip("/") + "/") for other in paths)
+
+
+def _declared(profile, own: str) -> list:
+    result = []
+    for path, writable in profile.mounts:
+        writable = writable and profile.files != READ_ONLY
+        source = _real(path, own)
+        if path != "/workspace":
+            result.append((source, os.path.normpath(path), writable))
+        if not path.startswith("/workspace"):
+            result.append((source, source, writable))
+    return result
+
+
+def _seen(folder: str, mounts: list) -> str:
+    """Return the path by which the workspace is known inside: its own when that is mounted, else /workspace."""
+    return folder if any(target == folder for _, target, _ in mounts) else "/workspace"
+
+
+def _python(job, whole: int) -> list:
+    """Return the mounts that a function needs: the interpreter that runs it, and clawlite."""
+    if job.KIND == "command" or whole:
+        return []
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    paths = {os.path.realpath(p) for p in [sys.prefix, sys.base_prefix, package] + [p for p in sys.path if p.endswith("-packages")]}
+    paths = {p for p in paths if not _covers(_SYSTEM, p)}
+    return [(p, p, False) for p in sorted(paths) if not _covers(list(paths - {p}), p)]
+
+
+def _masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list:
+    """Return the paths inside that are covered: every denied path, at each place where a mount shows it."""
+    roots = [("/", "/")] if whole else [(source, target) for source, target, _ in mounts]
+    result = []
+    for source, target in roots + ([(folder, "/workspace")] if whole and folder else []):
+        for path in denied + [p for p in hidden if folder is None or not _covers([p], folder) or not whole]:
+            below = source.rstrip("/") + "/"
+            if path.startswith(below):
+                result.append(os.path.join(target, path[len(below):]))
+    return result
+
+
+def _environment() -> dict:
+    return {"PATH": PATH, "LANG": "C.UTF-8"}
+
+
+def _earlier(one, other):
+    return other if one is None else one if other is None else min(one, other)
+
+
+def _temporary() -> str:
+    return os.path.realpath(os.environ.get("TMPDIR") or "/tmp")
+
+
+def for_namespaces(plan: dict):
+    """Complete *plan* for profile N."""
+    home = _seen(plan["folder"], plan["mounts"]) if plan["folder"] is not None else "/tmp"
+    plan["cwd"] = plan["cwd"] or home
+    plan["env"].update(HOME=home, WORKSPACE=home, TMPDIR="/tmp")
+
+
+def for_landlock(plan: dict, around):
+    """Complete *plan* for profile L: real paths only, and for a denied path its neighbours.  *around*: landlock.around."""
+    denied = plan["denied"] + plan["hidden"]
+    allowed = [(path, False) for path in _READABLE] + [(path, True) for path in _WRITABLE]
+    for source, writable in [("/", plan["whole"] == WHOLE_WRITE)] if plan["whole"] else []:
+        allowed += [(path, writable) for path in around(source, denied + ["/proc"])]
+    for source, _, writable in plan["mounts"]:
+        inside = plan["folder"] is not None and _covers([plan["folder"]], source)
+        allowed += [(path, writable) for path in around(source, plan["denied"] if inside else denied)]
+    plan["allowed"] = allowed
+    folder = plan["folder"]
+    if folder is not None:
+        plan["env"].update(HOME=folder, WORKSPACE=folder)
+        if plan["cwd"] == "/workspace" or plan["cwd"].startswith("/workspace/"):
+            plan["cwd"] = folder + plan["cwd"][10:]

@@ -1,0 +1,48 @@
+"""What ``clawlite doctor`` tells about the sandbox: what was tried here, how each limit is kept, and what one call costs."""
+import select
+from time import monotonic_ns
+
+from clawlite.core.profile import PROCESS, Profile
+from clawlite.linux.sandbox.jobs import Command
+
+CALLS = 5                       # of which the fastest is told
+_NUMBER = -1                    # no call of the agent has it
+
+
+def report(engine, found: dict, uid) -> dict:
+    """Return {"profile", "tried", "missing", "available", "uid", "limits", "call_ms"}; it runs ``true`` a few times.
+
+    found  what the probe says, or None when there is no server
+    """
+    if found is None:
+        return {"profile": None, "tried": {"server": "it does not answer"}, "missing": ["server"], "available": [], "uid": uid, "limits": {},
+                "call_ms": None}
+    works = found["profile"] is not None
+    return {"profile": found["profile"], "tried": found["tried"], "missing": found["missing"], "available": found["available"], "uid": uid,
+            "limits": _limits(found) if works else {}, "call_ms": _measure(engine) if works else None}
+
+
+def _limits(found: dict) -> dict:
+    in_n = found["profile"] == "N"
+    counted = "RLIMIT_NPROC of its own user namespace" if in_n and found["counts_per_namespace"] else \
+        "counted by the warden" if in_n else "RLIMIT_NPROC above what the user runs, and counted by the warden"
+    return {"memory_mb": "RLIMIT_AS of each process, and the sum over the tree by the warden",
+            "cpu_shares": "nice, and the session's where the kernel groups by session",
+            "max_processes": counted, "max_open_files": "RLIMIT_NOFILE of each process",
+            "timeout_ms": "TERM, 500 ms, KILL by the warden, to the whole tree",
+            "max_output_bytes": "counted by the warden, the rest is read and dropped"}
+
+
+def _measure(engine) -> float:
+    """Return the milliseconds of the fastest of some calls of ``true``."""
+    profile = Profile(["", PROCESS, [0, [], True], [0, [], []], [0, False], [2, [], []], [None] * 6])
+    best = None
+    for _ in range(CALLS):
+        start = monotonic_ns()
+        if engine.start(_NUMBER, profile, Command(["true"]), None, start // 1000000) is not None:
+            return None
+        while not any(number == _NUMBER for number, _ in engine.poll()):
+            select.select([engine.fileno()], [], [], 5)
+        took = (monotonic_ns() - start) / 1e6
+        best = took if best is None or took < best else best
+    return round(best, 2)

@@ -1,0 +1,224 @@
+"""The system call filter of a sandboxed child: classic BPF, assembled here (seccomp(2), Linux 3.17).
+
+1. It names what is refused; the rest stays allowed, for a tool may be any program.  Numbers that were given out after
+   this table was written are refused too (ENOSYS): a kernel that is updated opens nothing.
+2. Another calling convention than the machine's own (int 0x80 or x32 on x86_64, 64-bit calls under a 32-bit Python) has
+   other numbers: the first ends the process, the second is above the ceiling.
+3. Only registers can be compared, never what a pointer leads to.  clone3 and io_uring hide their work behind pointers,
+   so they are refused whole; libraries fall back to clone and to plain reads.
+4. A register is 64 bits wide and the kernel looks at half of it where the type is int: so does ``_Argument``.
+"""
+import ctypes
+import struct
+
+from clawlite.linux.sandbox import syscalls
+from clawlite.linux.sandbox.syscalls import ARM, ARM_PRIVATE, AUDIT_ARCH, CEILING, TABLES
+
+EPERM, EACCES, ENOSYS, EAFNOSUPPORT = 1, 13, 38, 97
+ALLOW, KILL_PROCESS, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_LOAD, _JEQ, _JGE, _JSET, _RET, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
+_NR, _ARCH, _ARGS = 0, 4, 16                            # offsets in struct seccomp_data
+
+NEW_NAMESPACES = 0x7E020000                             # every CLONE_NEW* but NEWTIME, whose bit is a signal number in clone
+NEW_TIME = 0x80
+AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
+STREAM, SEQPACKET, TYPE_MASK = 1, 5, 0xF
+TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP = 0x5412, 0x541C, 0x8901, 0x8902
+F_SETOWN, F_SETSIG, F_SETOWN_EX = 8, 10, 15
+
+# Refused whole, in every profile.
+_NEVER = """
+acct add_key adjtimex bpf chroot clock_adjtime clock_settime delete_module fanotify_init finit_module fsconfig fsmount fsopen fspick
+init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_file_load kexec_load keyctl lookup_dcookie
+memfd_secret migrate_pages modify_ldt mount mount_setattr move_mount move_pages name_to_handle_at nfsservctl open_by_handle_at
+open_tree open_tree_attr perf_event_open pidfd_getfd pivot_root process_madvise process_mrelease process_vm_readv process_vm_writev
+ptrace quotactl quotactl_fd reboot request_key setdomainname sethostname setns settimeofday swapoff swapon sysfs syslog umount2 uselib
+userfaultfd ustat vhangup
+""".split()
+# Memory that no process has mapped is in no process' size: without a cgroup to count it, there is none.
+_UNCOUNTED = ["memfd_create", "shmget", "msgget", "mq_open"]
+# What Landlock leaves open (landlock(7), "Current limitations"): metadata by path, and the objects of the user's own IPC.
+_BY_PATH = ["chmod", "chown", "chown32", "lchown", "lchown32", "fchmodat", "fchmodat2", "fchownat", "setxattr", "lsetxattr", "setxattrat",
+            "removexattr", "lremovexattr", "removexattrat", "utime", "utimes", "futimesat", "file_setattr",
+            "shmget", "shmat", "msgget", "semget", "mq_open"]
+# Without a pid namespace these reach any process of the same user; 0 means the caller itself.
+_OF_SELF = ["prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"]
+_SIGNALS = ["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal"]
+
+
+class Rules:
+    """What one filter refuses.  Hashable by ``key``, so that the server assembles each filter once.
+
+    network   bool, TCP sockets may be made (in an empty network namespace, towards the agent's proxy)
+    landlock  bool, for profile L: there are no namespaces, so what reaches other processes and files by name is refused
+    signals   bool, in profile L: the kernel keeps signals inside (Landlock ABI 6)
+    counted   bool, a cgroup counts the memory that no process has mapped, or nobody limits it
+    """
+
+    def __init__(self, network: bool, landlock: bool, signals: bool, counted: bool):
+        self.key = (network, landlock, signals, counted)
+        self.network, self.landlock, self.signals, self.counted = self.key
+
+
+def assemble(rules: Rules, machine: str) -> bytes:
+    """Return the filter as an array of struct sock_filter, 8 bytes each; *machine* is a key of ``syscalls.TABLES``."""
+    program = _Program(TABLES[machine])
+    program.add(_LOAD, _ARCH)
+    program.add(_JEQ, AUDIT_ARCH[machine], 1, 0)
+    program.add(_RET, KILL_PROCESS)
+    program.add(_LOAD, _NR)
+    if machine == ARM:                                  # breakpoint, cacheflush, set_tls: without them no program starts
+        program.add(_JGE, ARM_PRIVATE[0], 0, 2)
+        program.add(_JGE, ARM_PRIVATE[1] + 1, 1, 0)
+        program.add(_RET, ALLOW)
+    program.add(_JGE, CEILING, 0, 1)
+    program.add(_RET, ERRNO | ENOSYS)
+    for name in _NEVER:
+        program.refuse(name)
+    program.refuse("clone3", ENOSYS)
+    program.refuse_bits("clone", 0, NEW_NAMESPACES)
+    program.refuse_bits("unshare", 0, NEW_NAMESPACES | NEW_TIME)
+    program.refuse_values("ioctl", 1, [TIOCSTI, TIOCLINUX] + ([FIOSETOWN, SIOCSPGRP] if rules.landlock else []))
+    program.allow_values("personality", 0, [0, 0xFFFFFFFF], EPERM)
+    _sockets(program, rules)
+    for name in [] if rules.counted else _UNCOUNTED:
+        program.refuse(name)
+    if rules.landlock:
+        _neighbours(program, rules)
+    program.add(_RET, ALLOW)
+    return program.code()
+
+
+def _sockets(program, rules: Rules):
+    """A pair is the only socket without a network; a datagram pair could still be sent elsewhere by its address."""
+    program.begin("socketpair")
+    program.argument(0)
+    program.add(_JEQ, AF_UNIX, 0, 4)
+    program.argument(1)
+    program.add(_AND, TYPE_MASK)
+    program.add(_JEQ, STREAM, 2, 0)
+    program.add(_JEQ, SEQPACKET, 1, 0)
+    program.add(_RET, ERRNO | EACCES)
+    program.add(_RET, ALLOW)
+    program.end()
+    if not rules.network:
+        for name in ("socket", "connect", "bind", "listen"):
+            program.refuse(name, EACCES)
+        return
+    program.begin("socket")                             # TCP and nothing else: no UDP, MPTCP, raw, netlink, vsock, alg, unix
+    program.argument(0)
+    program.add(_JEQ, AF_INET, 2, 0)
+    program.add(_JEQ, AF_INET6, 1, 0)
+    program.add(_RET, ERRNO | EAFNOSUPPORT)
+    program.argument(1)
+    program.add(_AND, TYPE_MASK)
+    program.add(_JEQ, STREAM, 1, 0)
+    program.add(_RET, ERRNO | EACCES)
+    program.argument(2)
+    program.add(_JEQ, 0, 2, 0)
+    program.add(_JEQ, 6, 1, 0)
+    program.add(_RET, ERRNO | EACCES)
+    program.add(_RET, ALLOW)
+    program.end()
+
+
+def _neighbours(program, rules: Rules):
+    for name in _BY_PATH:
+        program.refuse(name)
+    for name in ("utimensat", "utimensat_time64"):      # futimens passes no path
+        program.allow_null(name, 1)
+    for name in _OF_SELF:
+        program.allow_values(name, 0, [0], EPERM)
+    program.allow_values("setpriority", 0, [0], EPERM)
+    program.allow_values("setpriority", 1, [0], EPERM)
+    program.allow_values("ioprio_set", 0, [1], EPERM)   # 1: a process, not a group or a user
+    program.allow_values("ioprio_set", 1, [0], EPERM)
+    for name in ("fcntl", "fcntl64"):                   # a file may be told to send a signal to anybody
+        program.refuse_values(name, 1, [F_SETOWN, F_SETSIG, F_SETOWN_EX])
+    if not rules.signals:
+        program.allow_values("kill", 0, [0], EPERM)     # the own process group: a session of its own, nobody else is in it
+        for name in _SIGNALS[1:]:
+            program.refuse(name)
+
+
+class _Program:
+    """Instructions in the making.  *numbers*: name -> number; a name that the machine lacks is left out."""
+
+    def __init__(self, numbers: dict):
+        self._numbers = numbers
+        self._code = []
+        self._open = None
+
+    def add(self, code: int, k: int, true: int = 0, false: int = 0):
+        if self._open != -1:
+            self._code.append((code, true, false, k))
+
+    def begin(self, name: str):
+        """Begin what is done for one system call; ``end`` closes it and loads the number again for what follows."""
+        number = self._numbers.get(name)
+        self._open = -1 if number is None else len(self._code)
+        self.add(_JEQ, number or 0, 0, 0)
+
+    def end(self):
+        if self._open != -1:
+            self._code.append((_LOAD, 0, 0, _NR))
+            length = len(self._code) - self._open - 1
+            if length > 255:
+                raise ValueError("a jump of %d instructions" % length)
+            self._code[self._open] = (_JEQ, 0, length, self._code[self._open][3])
+        self._open = None
+
+    def argument(self, index: int, high: bool = False):
+        """Load one half of an argument: the low one is what the kernel reads of an int; all machines here are little-endian."""
+        self.add(_LOAD, _ARGS + 8 * index + (4 if high else 0))
+
+    def refuse(self, name: str, errno: int = EPERM):
+        self.begin(name)
+        self.add(_RET, ERRNO | errno)
+        self.end()
+
+    def refuse_bits(self, name: str, index: int, mask: int):
+        self.begin(name)
+        self.argument(index)
+        self.add(_JSET, mask, 0, 1)
+        self.add(_RET, ERRNO | EPERM)
+        self.end()
+
+    def refuse_values(self, name: str, index: int, values: list):
+        self.begin(name)
+        self.argument(index)
+        for value in values:
+            self.add(_JEQ, value, 0, 1)
+            self.add(_RET, ERRNO | EPERM)
+        self.end()
+
+    def allow_values(self, name: str, index: int, values: list, errno: int):
+        self.begin(name)
+        self.argument(index)
+        for position, value in enumerate(values):
+            self.add(_JEQ, value, len(values) - position, 0)
+        self.add(_RET, ERRNO | errno)
+        self.end()
+
+    def allow_null(self, name: str, index: int):
+        self.begin(name)
+        self.argument(index)
+        self.add(_JEQ, 0, 0, 2)
+        self.argument(index, True)
+        self.add(_JEQ, 0, 1, 0)
+        self.add(_RET, ERRNO | EPERM)
+        self.end()
+
+    def code(self) -> bytes:
+        return b"".join(struct.pack("<HBBI", *instruction) for instruction in self._code)
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+
+
+def install(code: bytes):
+    """Filter this process and all that it starts, for good.  Raises ``OSError``; no_new_privs must be set."""
+    data = ctypes.create_string_buffer(code, len(code))
+    program = _Filter(len(code) // 8, ctypes.cast(data, ctypes.c_void_p))
+    syscalls.prctl(syscalls.PR_SET_SECCOMP, 2, ctypes.byref(program))

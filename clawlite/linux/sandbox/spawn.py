@@ -1,0 +1,75 @@
+"""The start of the sandbox's server, and what the agent does for its own protection before it: both from the agent's side."""
+import marshal
+import os
+import select
+import sys
+
+import _socket
+
+from clawlite.core.errors import SandboxDenied
+from clawlite.linux.sandbox.plan import PATH
+
+CLOSE_MS = 3000
+
+
+def start(workspace: str, uid) -> tuple:
+    """Start the server; return (its pid, the socket to it).  It looks at the machine while the agent goes on.
+
+    workspace  the agent's own folder behind /workspace;  uid  of the tools where the agent is root, or None
+    Raises ``SandboxDenied``.
+    """
+    if uid == 0:
+        raise SandboxDenied("tools must not be root", "give them another uid")
+    if not sys.executable:
+        raise SandboxDenied("this Python does not know its own program", "run clawlite with python3")
+    _hide()
+    _own_folder(workspace, uid)
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    code = "import sys; sys.path.insert(0, %r); from clawlite.linux.sandbox.server import main; main()" % package
+    try:
+        pid = os.posix_spawn(sys.executable, [sys.executable, "-I", "-S", "-B", "-c", code], {"LANG": "C.UTF-8", "PATH": PATH},
+                             file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0)])
+    except OSError as e:
+        raise SandboxDenied("%s cannot be started: %s" % (sys.executable, e.strerror), "mend the installation of Python") from None
+    finally:
+        theirs.close()
+    ours.send(marshal.dumps({"path": [package] + [p for p in sys.path if p and p != package], "uid": uid}))
+    return pid, ours
+
+
+def wait(pid: int):
+    """Wait for the server; one that does not go is ended."""
+    fd = os.pidfd_open(pid)
+    try:
+        if not select.select([fd], [], [], CLOSE_MS / 1000)[0]:
+            os.kill(pid, 9)
+    finally:
+        os.close(fd)
+    os.waitpid(pid, 0)
+
+
+def memory(name: str, data: bytes) -> int:
+    """Return a descriptor of memory that holds *data*: a message of any length that never waits for its reader."""
+    fd = os.memfd_create(name)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest):]
+    return fd
+
+
+def _hide():
+    """Make this process non-dumpable.  Through _ctypes: all of ctypes takes five times as long to load."""
+    from _ctypes import call_cdeclfunction, dlopen, dlsym
+    if call_cdeclfunction(dlsym(dlopen(None, 0), "prctl"), (4, 0, 0, 0, 0)):
+        raise SandboxDenied("the agent cannot be hidden from its tools (PR_SET_DUMPABLE)", "run it outside of this container")
+
+
+def _own_folder(path: str, uid):
+    """Make the agent's own workspace; where the agent is root it belongs to the user of the tools."""
+    try:
+        os.makedirs(path, 0o700, exist_ok=True)
+        if uid is not None and os.stat(path).st_uid == 0:
+            os.chown(path, uid, uid)
+    except OSError as e:
+        raise SandboxDenied("the workspace %s: %s" % (path, e.strerror), "make it a folder that the agent can write") from None

@@ -1,0 +1,200 @@
+"""Jobs and their outcomes, whatever profile this machine has."""
+import os
+import signal
+import time
+
+import pytest
+from sandboxes import Player, profile
+
+from clawlite.core.errors import ClawError, InvalidParams, ToolTimeout
+from clawlite.linux.sandbox.engine import MAX_CALLS, Engine
+from clawlite.linux.sandbox.jobs import Builtin, Command, Function
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("agent")
+    engine = Engine(str(folder / "workspace"), [str(folder / "state")])
+    engine.prepare()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def player(engine):
+    return Player(engine)
+
+
+def _shell(text: str, **more) -> Command:
+    return Command(["sh", "-c", text], **more)
+
+
+def _function(body: str, generator=False, **arguments) -> Function:
+    return Function("tools.py", body.encode(), "f", arguments, generator)
+
+
+def test_a_command_gives_its_output_and_exit_code(player):
+    good, value = player.run(profile(), _shell("echo out; echo err >&2; exit 3"))
+    assert good and value == {"exit_code": 3, "output": "out\nerr\n", "truncated": False, "original_bytes": 8, "ended": ""}
+
+
+def test_a_signal_is_128_and_its_number(player):
+    assert player.run(profile(), _shell("kill -9 $$"))[1]["exit_code"] == 137
+
+
+def test_stdin_is_what_was_given_and_ends(player):
+    assert player.run(profile(), _shell("cat"))[1]["output"] == ""
+    long = b"x" * 300000
+    assert player.run(profile(), _shell("wc -c", stdin=long))[1]["output"].strip() == "300000"
+
+
+def test_the_environment_is_clean_but_for_what_the_job_gives(player, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary")
+    good, value = player.run(profile(), _shell("env | sort", env={"TOKEN": "mine"}))
+    names = {line.partition("=")[0] for line in value["output"].splitlines()}
+    assert names == {"HOME", "LANG", "PATH", "PWD", "TMPDIR", "TOKEN", "WORKSPACE"}
+    assert "canary" not in value["output"]
+
+
+def test_no_environment_is_left_in_memory(player, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary-in-memory")
+    source = "def f():\n    return open('/proc/self/environ').read()\n"
+    good, value = player.run(profile(), _function(source))
+    assert not good or "canary" not in value
+
+
+def test_a_program_that_does_not_exist_is_an_error_with_its_name(player):
+    good, error = player.run(profile(), Command(["no-such-program"]))
+    assert not good and "no-such-program" in error.message and error.hint
+
+
+def test_the_workspace_is_where_a_command_starts_and_it_stays(player, engine):
+    assert player.run(profile(), _shell("echo kept > note"))[0]
+    assert player.run(profile(), _shell('cat note "$WORKSPACE/note" "$HOME/note"'))[1]["output"] == "kept\n" * 3
+
+
+def test_output_is_cut_at_its_limit_and_says_so(player):
+    for size, cut in ((9, False), (10, False), (11, True), (1000000, True)):
+        value = player.run(profile(max_output_bytes=10), _shell("head -c %d /dev/zero | tr '\\0' x" % size))[1]
+        assert (value["output"], value["truncated"], value["original_bytes"]) == ("x" * min(size, 10), cut, size)
+
+
+def test_output_that_is_no_utf8_stays_within_the_limit(player):
+    value = player.run(profile(max_output_bytes=10), _shell("head -c 10 /dev/zero | tr '\\0' '\\377'"))[1]
+    assert len(value["output"].encode()) <= 10 and value["truncated"] and value["original_bytes"] == 10
+
+
+def test_a_timeout_ends_the_tree_that_will_not_hear(player):
+    start = time.monotonic()
+    good, error = player.run(profile(timeout_ms=200), _shell("trap '' TERM; sleep 60 & setsid sleep 60 & wait"))
+    assert not good and isinstance(error, ToolTimeout)
+    assert 0.6 < time.monotonic() - start < 3
+
+
+def test_a_tree_that_hears_term_has_half_a_second(player):
+    good, error = player.run(profile(timeout_ms=200), _shell("trap 'echo bye > heard; exit' TERM; while :; do sleep 0.02; done"))
+    assert isinstance(error, ToolTimeout)
+    assert player.run(profile(), _shell("cat heard"))[1]["output"] == "bye\n"
+
+
+def test_the_call_ends_when_its_command_does_whoever_is_left(player):
+    start = time.monotonic()
+    assert player.run(profile(), _shell("(setsid sleep 60 &) ; sleep 60 & echo done"))[1]["output"] == "done\n"
+    assert time.monotonic() - start < 3
+
+
+def test_a_cancelled_call_says_nothing_more(player, engine):
+    number = player.start(profile(), _shell("sleep 60"))
+    engine.cancel(number)
+    assert player.run(profile(), _shell("echo next"))[1]["output"] == "next\n"
+    assert number not in player.outcomes and not engine.is_busy
+
+
+def test_several_at_once_and_one_too_many(player, engine):
+    numbers = [player.start(profile(), _shell("read x < fifo; echo $x")) for _ in range(MAX_CALLS)]
+    assert player.outcomes == {}
+    good, error = player.run(profile(), _shell("true"))
+    assert not good and str(MAX_CALLS) in error.message
+    for number in numbers:
+        engine.cancel(number)
+    assert player.run(profile(), _shell("true"))[0]
+
+
+def test_a_function_returns_its_value(player):
+    assert player.run(profile(), _function("def f(a, b):\n    return {'sum': a + b, 'of': [a, b]}\n", a=1, b=2)) == (True, {"sum": 3, "of": [1, 2]})
+
+
+def test_a_long_value_comes_whole(player):
+    for size in (32766, 32767, 65534, 1000000):
+        good, value = player.run(profile(), _function("def f(n):\n    return 'x' * n\n", n=size))
+        assert good and len(value) == size
+
+
+def test_a_value_beyond_the_limit_is_refused(player):
+    good, error = player.run(profile(max_output_bytes=1000), _function("def f():\n    return 'x' * 200000\n"))
+    assert not good and "1000 bytes" in error.message
+
+
+@pytest.mark.parametrize("body, said", [
+    ("def f():\n    raise ValueError('odd')\n", "ValueError: odd"),
+    ("def f():\n    raise SystemExit\n", "SystemExit"),
+    ("def f():\n    return object()\n", "TypeError"),
+    ("def f(:\n", "SyntaxError"),
+    ("def f():\n    import os\n    os._exit(7)\n", "exit code 7"),
+    ("def f():\n    import os\n    os.kill(os.getpid(), 11)\n", "exit code 139"),
+])
+def test_what_a_function_raises_is_its_outcome(player, body, said):
+    good, error = player.run(profile(), _function(body))
+    assert not good and type(error) is ClawError and said in error.message
+
+
+def test_arguments_that_are_no_json_are_refused(player):
+    good, error = player.run(profile(), _function("def f(a):\n    pass\n", a=object()))
+    assert not good and isinstance(error, InvalidParams)
+
+
+def test_a_generator_waits_asks_and_goes_on(player, engine):
+    source = "def f(word):\n    yield 5\n    said = yield {'ask': word + '?', 'max_tokens': 9}\n    return said.upper()\n"
+    number = player.start(profile(), _function(source, True, word="well"))
+    assert player.wait(number) == (None, ("well?", 9))
+    engine.resume(number, (True, "yes" * 100000))
+    assert player.wait(number) == (True, "YES" * 100000)
+
+
+def test_a_question_that_failed_is_raised_where_it_was_asked(player, engine):
+    source = "def f():\n    try:\n        yield {'ask': 'x'}\n    except Exception as e:\n        return 'no: %s' % e\n"
+    number = player.start(profile(), _function(source, True))
+    assert player.wait(number)[0] is None
+    engine.resume(number, (False, ClawError("nobody there")))
+    assert player.wait(number) == (True, "no: nobody there")
+
+
+def test_finally_runs_when_the_time_is_over(player):
+    source = ("def f():\n    try:\n        while True:\n            yield 1000\n    finally:\n"
+              "        open('closed', 'w').write('valve shut')\n")
+    assert isinstance(player.run(profile(timeout_ms=200), _function(source, True))[1], ToolTimeout)
+    assert player.run(profile(), _shell("cat closed"))[1]["output"] == "valve shut"
+
+
+def test_a_builtin_is_a_function_of_clawlite(player):
+    uri = "claw://local/tool/x"
+    assert player.run(profile(), Builtin("clawlite.core.uri", "parse", {"uri": uri})) == (True, ["local", "tool", None, "x", None])
+    good, error = player.run(profile(), Builtin("clawlite.core.uri", "parse", {"uri": "x"}))
+    assert not good and type(error) is InvalidParams
+    with pytest.raises(ValueError):
+        Builtin("os", "system", {})
+
+
+def test_the_server_comes_back_when_it_has_died(tmp_path):
+    engine = Engine(str(tmp_path / "workspace"))
+    player = Player(engine)
+    try:
+        assert player.run(profile(), _shell("true"))[0]
+        os.kill(engine._server[0], signal.SIGKILL)
+        end = time.monotonic() + 5
+        while engine._server is not None:
+            assert time.monotonic() < end
+            engine.poll()
+        assert player.run(profile(), _shell("echo again"))[1]["output"] == "again\n"
+    finally:
+        engine.close()
