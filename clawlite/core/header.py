@@ -27,13 +27,11 @@ _HEAD = (str, [str], bytes, [(str, bytes)], [_SPAN])
 TOOL = (str, 128, [None, str], object, object, _MANY, _MANY, (2, str), [str], [(str, _ENTRY)], [None, (_ENTRY,)], _SPAN,
         [None, (-_MANY, 3)])
 RULE = (str, 4, str, _MANY, 2, [None, str], str, [None, ([None, _MANY], [None, _MONEY])])
-_LIMIT = [None, -_MANY]
-_SECTIONS = {                   # AGENT, TOOLS, PINS and SANDBOX of image.py, which imports this
+_SECTIONS = {                   # AGENT, TOOLS and PINS of image.py, which imports this
     1: (str, str, str, 3, -4, -_MANY, [_MANY], -_MANY, -_MANY, str, 2, _SPAN, str, -_MANY, [None, _MANY], [None, _MONEY],
         [None, _MANY], 4),
     2: [(str, _MANY, _MANY, _ENTRY)],
     9: [(str, _MANY, 4, 65536, [None, str], int)],
-    12: (str, 2, (3, [str], bool), (4, [(str, bool)], [str]), (3, bool), (3, [str], [_MANY]), (_LIMIT,) * 6),
 }
 
 

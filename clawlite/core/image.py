@@ -23,6 +23,7 @@ from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.text import decode_utf8
 
 AGENT, TOOLS, RECORDS, RULES, AUTOMATA, PROSE, REFLEX, REPLAY, PINS, PROVIDERS, WIRE, SANDBOX = range(1, 13)
+TELEMETRY = 17
 READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS = 1, 2, 4, 8, 16, 32, 64
 BUILTIN, MAKER = 0, 1           # who wrote a tool's handler: the registry, or tools.py
 
@@ -117,7 +118,7 @@ class Image:
         value = None
         if section in self._where:
             value = cbor.decode(self.part(section, 0, self._where[section][1]))
-        if section == AGENT or section == TOOLS or value is not None and section in (PINS, SANDBOX):
+        if section == AGENT or section == TOOLS or value is not None and section == PINS:
             from clawlite.core.header import section_of
             section_of(section, value)
         return value

@@ -9,6 +9,18 @@ BOUNDARY, ENVIRONMENT, FILE = 0, 1, 2           # injection of secrets
 RESTRICTED, UNRESTRICTED = 1, 2                 # shell, beside DENY
 
 
+_MANY = 1 << 32
+_LIMIT = [None, -_MANY]
+_SHAPE = (str, 2, (3, [str], bool), (4, [(str, bool)], [str]), (3, bool), (3, [str], [_MANY]), (_LIMIT,) * 6)      # core/header.py
+
+
+def profile_of(image):
+    """Return the ``Profile`` of *image*, which has tools.  Raises ``ImageError``."""
+    from clawlite.core.header import shaped
+    from clawlite.core.image import SANDBOX
+    return Profile(shaped(image.section(SANDBOX), _SHAPE, "the sandbox"))
+
+
 class Profile:
     """One compiled Sandbox.
 

@@ -12,7 +12,7 @@ from clawlite import __version__
 from clawlite.core import image as layout
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.pins import KINDS as PIN_KINDS
-from clawlite.host import chain, folding, registry, sandboxes, unbuilt
+from clawlite.host import chain, folding, registry, sandboxes, telemetries, unbuilt
 from clawlite.host.automata import PatternError, compile_pattern
 from clawlite.host.imagefile import encode, table, write
 from clawlite.host.reflexes import compile_reflex
@@ -94,7 +94,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.REFLEX: _compiled(manifest, "reflex", compile_reflex, names),
         layout.REPLAY: _compiled(manifest, "replay", compile_replay, names),
         layout.PINS: _pins(manifest),
-        layout.SANDBOX: sandboxes.section(manifest, pool),
+        layout.SANDBOX: sandboxes.section(manifest, pool), layout.TELEMETRY: telemetries.section(manifest),
     }
     sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
@@ -114,6 +114,8 @@ def requires(manifest) -> list[str]:
     if manifest.settings.pins:
         needed.add("pins")
     needed.update(registry.ability(tool.name) for tool in manifest.tools if tool.function is None)
+    if telemetries.section(manifest):
+        needed.add("telemetry")
     if manifest.tools and sandboxes.level(manifest):
         needed.add("process")
     if any(rule.action == "audit-only" for policy in manifest.policies for rule in policy.spec.rules):
@@ -235,7 +237,7 @@ def _companions(manifest) -> list:
 
 SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECORDS: "tool records", layout.RULES: "rules",
                  layout.AUTOMATA: "automata", layout.PROSE: "prose", layout.REFLEX: "reflex", layout.REPLAY: "replay",
-                 layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox"}
+                 layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox", layout.TELEMETRY: "telemetry"}
 
 
 def _sizes(data: bytes) -> list:

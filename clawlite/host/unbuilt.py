@@ -5,14 +5,14 @@ the thing is built.  An operator's agent (``serve`` over a manifest) is built al
 methods of memory, skills and swarms answer -32601.
 """
 from clawlite.core.profile import NONE
-from clawlite.host import registry, remotes, sandboxes
+from clawlite.host import registry, remotes, sandboxes, telemetries
 from clawlite.host.chain import BUILTIN_ENDPOINTS
 
 LATER = "not supported by this version of clawlite"
 
 MENDS = "use a sandbox of level process, let it yield between its steps (yield MILLISECONDS), or remove this"
 
-UNBUILT_KINDS = ("Skill", "Memory", "Swarm", "Telemetry", "WorldModel")
+UNBUILT_KINDS = ("Skill", "Memory", "Swarm", "WorldModel")
 SAID_AT_USE = ("Skill", "Memory", "Swarm")
 
 
@@ -29,6 +29,8 @@ def refuse(manifest, at_use: bool = False) -> None:
         _tool(manifest, tool)
     for policy in manifest.policies:
         _policy(manifest, policy)
+    if manifest.telemetry:
+        telemetries.refuse(manifest)
     if manifest.sandbox:
         _sandbox(manifest, manifest.sandbox)
     for primitive in manifest.primitives():

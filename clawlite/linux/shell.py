@@ -14,7 +14,7 @@ from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import TEXT, TOO_LONG
 from clawlite.core.handlers import Handlers
-from clawlite.core.image import HAS_SIDE_EFFECTS, PINS, SANDBOX
+from clawlite.core.image import HAS_SIDE_EFFECTS, PINS, TELEMETRY
 from clawlite.core.pins import SimulatedPins
 from clawlite.core.session import Session
 from clawlite.core.text import decode_utf8
@@ -27,7 +27,7 @@ from clawlite.linux.starting import Starting
 from clawlite.linux.wire import MAX_LINE, now_ms, open_line
 from clawlite.linux.workspace import resolve
 
-ABILITIES = ("files", "http", "https", "log", "pins", "process", "reflex", "replay", "shell", "tools", "tools.py", "web")
+ABILITIES = ("files", "http", "https", "log", "pins", "process", "reflex", "replay", "shell", "telemetry", "tools", "tools.py", "web")
 MAX_TASKS = 1024
 LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
 
@@ -50,9 +50,9 @@ class Shell:
         pins = SimulatedPins(image.section(PINS) or [], now_ms)
         self.handlers = Handlers(HANDLERS, functions, pins)
         if image.agent.isolation or not {"files", "shell", "web"}.isdisjoint(image.requires):
-            from clawlite.core.profile import Profile
+            from clawlite.core.profile import profile_of
             from clawlite.linux.work import Work
-            self.handlers = Work(self.handlers, Profile(image.section(SANDBOX)))
+            self.handlers = Work(self.handlers, profile_of(image))
         self.agent = Agent(image, now, MAX_TASKS)
         self.session = Session(self.agent, loads)
         self.session.set_clock(int(time.time()), now)
@@ -68,6 +68,11 @@ class Shell:
         self.log = Log(image.agent.name, dumps)
         self.kept = Kept(self.agent, now_ms)
         self._carry = self._table()
+        self.telemetry = None
+        if image.size_of(TELEMETRY):
+            from clawlite.linux.telemetry import telemetry_of
+            self.telemetry = telemetry_of(self.agent, now_ms)
+            self._carry = self.telemetry.tapped(self._carry, self._reached)
         self._guard = signals.interruptible(self.leave)
         self.wire, self.framer = line or open_line(operator, wake)
         self.screen = Screen(self.wire, self.terminal)
@@ -85,6 +90,8 @@ class Shell:
         """Load what remote providers need: the first turn asks for it, READY does not wait for it."""
         from clawlite.linux.remote import Remote
         self.remote = Remote(self.agent, signals.waker(), now_ms)
+        if self.telemetry:
+            self.telemetry.watch(self.agent.meter)
 
     # -- the loop
 
@@ -106,6 +113,8 @@ class Shell:
         self.wire.flush(LEAVE_MS)
         self.log.close()
         self.kept.close()
+        if self.telemetry:
+            self.telemetry.close()
 
     def start(self):
         """Go to READY.  What was loaded for it stays: the collector need not look at it again."""

@@ -100,6 +100,11 @@ def _alive(seen, _, __):
     return _not(seen.operator.process.poll() is not None, "it ended with %s" % seen.operator.process.poll())
 
 
+def _telemetry(seen, wanted, _):
+    told, at_full_rate = seen.telemetry(), seen.telemetry_at_full_rate()
+    return _not(told != wanted or not at_full_rate, "told: %s, at full rate: %s" % (told, at_full_rate))
+
+
 def _quiet(seen, most, _):
     seen.operator.ended(WAIT_S)
     return _not(len(seen.operator.errors()) > most, "stderr has %d characters" % len(seen.operator.errors()))
@@ -129,8 +134,8 @@ RUN = {
     "absent_text": lambda seen, text, _: _not(text.encode() in seen.operator.seen, "it shows"),
     "connects": lambda seen, count, _: _not(len(seen.connects()) != count, "connected to %s" % seen.connects()),
     "mcp_log_excludes": lambda seen, words, _: _not(set(words) & set(seen.world.lines("mcp.log")), "it was asked"),
-    "telemetry_events": lambda seen, wanted, _: _not(seen.telemetry() != wanted or not seen.telemetry_at_full_rate(), "told: %s, at full rate: %s"
-                                                     % (seen.telemetry(), seen.telemetry_at_full_rate())),
+    "telemetry_events": _telemetry,
+    "telemetry_some": lambda seen, _, __: _not(not seen.telemetry(), "nothing was told"),
     "pending": lambda seen, count, _: _not(seen.pending() != count, "another number waits"),
     # of turns and triggers
     "reply": lambda seen, text, _: _not(seen.reply() != text, "it said %r" % seen.reply()),

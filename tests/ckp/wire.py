@@ -145,13 +145,15 @@ class Seen:
         return self.world.records()
 
     def telemetry(self) -> list:
+        self.operator.end()             # what waits for a batch is told at the end
+        assert self.operator.ended(WAIT_S) == 0
         return self.world.lines("t.jsonl")
 
     def telemetry_at_full_rate(self) -> list:
         """Return what the same case tells when everything is sampled: silence alone proves nothing."""
         case = copy.deepcopy(self.case)
         case["setup"]["patch"]["telemetry"]["sampling"]["rate"] = 1.0
-        case["expect"] = [{"id": 2, "reply": True}]
+        case["expect"] = [{"id": 2, "reply": True}, {"telemetry_some": True}]
         folder = self.world.folder / "full-rate"
         folder.mkdir(exist_ok=True)
         run(case, folder)
