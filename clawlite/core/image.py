@@ -22,7 +22,7 @@ from clawlite.core import cbor
 from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.text import decode_utf8
 
-AGENT, TOOLS, RECORDS, RULES, AUTOMATA, PROSE, REFLEX, REPLAY, PINS, PROVIDERS, WIRE, SANDBOX = range(1, 13)
+AGENT, TOOLS, RECORDS, RULES, AUTOMATA, PROSE, REFLEX, REPLAY, PINS, PROVIDERS, WIRE, SANDBOX, GUARD = range(1, 14)
 TELEMETRY = 17
 READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS = 1, 2, 4, 8, 16, 32, 64
 BUILTIN, MAKER = 0, 1           # who wrote a tool's handler: the registry, or tools.py
@@ -84,6 +84,7 @@ class Image:
         self.compiler, self.requires, self.sources, self.companions, _ = head
         self.id = str(hexlify(self.sources[:4]), "utf-8")       # of its manifest: the log tells with it whose rule numbers it has
         self.agent = AgentInfo(self.section(AGENT))
+        self.guard = None                   # linux/guard.py, by a shell whose image has the section
         self.tools = {}
         self.names = []                     # in the manifest's order: dicts have none on MicroPython
         for name, offset, length, entry in self.section(TOOLS):

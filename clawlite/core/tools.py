@@ -12,6 +12,7 @@ from clawlite.core.image import HAS_SIDE_EFFECTS
 from clawlite.core.schema import check
 
 OBSERVER, SUPERVISED, AUTONOMOUS = 0, 1, 2
+_BEYOND = 16384                 # bytes behind the cut that are looked at too: a secret may lie across it
 APPROVAL_S = 300                # an approval that says no time, and one that autonomy asks for (decision: 300 s, deny)
 
 
@@ -98,6 +99,8 @@ def _gated(image, tool, arguments, override, event, once):
     if not isinstance(arguments, dict):
         from clawlite.core.render import canonical
         raise InvalidParams("%s: expected arguments as an object, got %s" % (tool.name, canonical(arguments, 40)))
+    if image.guard is not None:
+        arguments = event["arguments"] = image.guard.arguments(tool.name, arguments, event)
     wrong = check(tool.schema, arguments, image.automaton)
     if wrong:
         raise InvalidParams("%s: %s" % (tool.name, wrong), "", {"tool": tool.name})
@@ -140,7 +143,7 @@ def _gated(image, tool, arguments, override, event, once):
     else:
         from clawlite.core.retry import attempts
         outcome = yield from attempts(_run, tool, arguments, event)
-    return _result(tool, outcome, image)
+    return _result(tool, outcome, image, event)
 
 
 def _run(tool, arguments):
@@ -198,24 +201,37 @@ def _denied(tool, rule):
     return PolicyDenied("Policy denied: rule %s blocks %s%s" % (rule[0], tool.name, ": " + rule[2] if rule[2] else ""), "", data)
 
 
-def _result(tool, outcome, image):
+def _result(tool, outcome, image, event):
     done, value = outcome
     if not done:
         if isinstance(value, (ToolTimeout, ProviderError, SandboxDenied)):
             raise value
-        return Result("%s failed: %s" % (tool.name, value), True)
+        return _told(image, tool, "%s failed: %s" % (tool.name, value), event)
     if tool.output is not None:
         wrong = check(tool.output, value, image.automaton, "result")
         if wrong:
-            return Result("%s returned what its output_schema does not allow: %s" % (tool.name, wrong), True)
+            return _told(image, tool, "%s returned what its output_schema does not allow: %s" % (tool.name, wrong), event)
     text = value
     if not isinstance(value, str):
         from clawlite.core.render import canonical
         text = canonical(value)
     data = text.encode()
-    if len(data) <= tool.max_output:
+    size = len(data)
+    if image.guard is not None:
+        text, value = image.guard.result(tool.name, _cut(data, tool.max_output + _BEYOND) if size > tool.max_output + _BEYOND else text, value, event)
+        data = text.encode()
+    if size <= tool.max_output and len(data) <= tool.max_output:
         return Result(text, False, value)
-    end = tool.max_output
-    while end and data[end] & 0xc0 == 0x80:     # never cut inside a character
+    return Result(_cut(data, tool.max_output), False, value, size)
+
+
+def _told(image, tool, text: str, event: dict):
+    """Return the result of a tool that failed: what it says may be anybody's words too."""
+    return Result(image.guard.result(tool.name, text, None, event)[0] if image.guard is not None else text, True)
+
+
+def _cut(data: bytes, end: int) -> str:
+    """Return the first *end* bytes of the text *data*, never cut inside a character."""
+    while 0 < end < len(data) and data[end] & 0xc0 == 0x80:
         end -= 1
-    return Result(str(data[:end], "utf-8"), False, value, len(data))
+    return str(data[:end], "utf-8")

@@ -12,7 +12,7 @@ from clawlite import __version__
 from clawlite.core import image as layout
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.pins import KINDS as PIN_KINDS
-from clawlite.host import chain, folding, registry, sandboxes, telemetries, unbuilt
+from clawlite.host import chain, folding, guards, registry, sandboxes, telemetries, unbuilt
 from clawlite.host.automata import PatternError, compile_pattern
 from clawlite.host.imagefile import encode, table, write
 from clawlite.host.reflexes import compile_reflex
@@ -95,6 +95,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.REPLAY: _compiled(manifest, "replay", compile_replay, names),
         layout.PINS: _pins(manifest),
         layout.SANDBOX: sandboxes.section(manifest, pool), layout.TELEMETRY: telemetries.section(manifest),
+        layout.GUARD: guards.section(manifest, pool),
     }
     sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
@@ -120,7 +121,7 @@ def requires(manifest) -> list[str]:
         needed.add("process")
     if any(rule.action == "audit-only" for policy in manifest.policies for rule in policy.spec.rules):
         needed.add("log")
-    return sorted(needed)
+    return sorted(needed | guards.abilities(manifest))
 
 
 def _agent(manifest, prose) -> list:
@@ -237,7 +238,8 @@ def _companions(manifest) -> list:
 
 SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECORDS: "tool records", layout.RULES: "rules",
                  layout.AUTOMATA: "automata", layout.PROSE: "prose", layout.REFLEX: "reflex", layout.REPLAY: "replay",
-                 layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox", layout.TELEMETRY: "telemetry"}
+                 layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox", layout.TELEMETRY: "telemetry",
+                 layout.GUARD: "guard"}
 
 
 def _sizes(data: bytes) -> list:

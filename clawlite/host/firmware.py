@@ -26,7 +26,7 @@ CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a mode
 ENTRIES = ("main",)                     # what a board starts by name
 KEEP_SENTENCES = ("main", "errors")     # said when nothing else works
 SEEN_BY_MAKERS = ("pins",)              # handlers in tools.py get one as ``board``
-NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "netrules")     # boards have no tool that connects
+NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "netrules", "guards")     # boards have no tool that connects, and look at no text
 
 
 def sources() -> dict[str, pathlib.Path]:

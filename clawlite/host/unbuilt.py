@@ -27,8 +27,6 @@ def refuse(manifest, at_use: bool = False) -> None:
         _channel(manifest, channel)
     for tool in manifest.tools:
         _tool(manifest, tool)
-    for policy in manifest.policies:
-        _policy(manifest, policy)
     if manifest.telemetry:
         telemetries.refuse(manifest)
     if manifest.sandbox:
@@ -95,18 +93,6 @@ def _tool(manifest, tool) -> None:
 def can_end(manifest, tool) -> bool:
     """Return whether something can end *tool* in time: what runs in one piece in the agent's own process cannot be ended."""
     return not tool.function or tool.function.is_generator or sandboxes.level(manifest) != NONE
-
-
-def _policy(manifest, policy) -> None:
-    for field in ("prompt_injection", "secret_scanning", "input_validation", "audit"):
-        block = getattr(policy.spec, field)
-        if block is not None and not _is_off(block):
-            manifest.problem(policy, (field,), f"{field} is {LATER}", hint="remove it", key=True)
-
-
-def _is_off(block) -> bool:
-    """Return whether a policy block switches itself off: that much is honoured."""
-    return getattr(block, "detection", None) == "none" or getattr(block, "enabled", None) is False
 
 
 def _sandbox(manifest, sandbox) -> None:

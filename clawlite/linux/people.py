@@ -16,6 +16,7 @@ class People:
         self._shell = shell
         self._first = True              # no prompt has been shown: the terminal is as it was found
         self._asked = None              # the task whose question was put last
+        self._held = None               # guarding.Held, where secrets are looked for
 
     def table(self) -> dict:
         """Return {kind of effect: function(effect)} of what a person sees."""
@@ -43,11 +44,27 @@ class People:
         os.write(2, printable(effect[1].encode("utf-8", "replace")) + b"\n")
 
     def _show(self, text: str):
+        guard = self._shell.agent.image.guard
+        if guard is not None:
+            text = self._rest() + guard.text(text)
         self._shell.screen.show(printable(text.encode("utf-8", "replace")) + b"\n")
 
     def _write(self, effect: tuple):
         """Show what a provider says as it comes; the line stays open."""
-        self._shell.screen.show(printable(effect[1].encode("utf-8", "replace")), True)
+        text = effect[1]
+        guard = self._shell.agent.image.guard
+        if guard is not None:
+            if self._held is None:
+                from clawlite.linux.guarding import Held
+                self._held = Held(guard.text)
+            text = self._held.write(text)
+        if text:
+            self._shell.screen.show(printable(text.encode("utf-8", "replace")), True)
+
+    def _rest(self) -> str:
+        """Return what waited to be shown: an answer that broke off inside a line."""
+        rest = self._held.rest() if self._held else ""
+        return rest + "\n" if rest else ""
 
     def _prompt(self, effect: tuple):
         shell = self._shell

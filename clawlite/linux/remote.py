@@ -65,6 +65,9 @@ class Remote:
     def _secret(self, name: str) -> tuple:
         from clawlite.linux.secrets import resolve, stores
         try:
-            return True, resolve(name, stores(self._name))
+            value = resolve(name, stores(self._name))
+            if self._agent.image.guard is not None:
+                self._agent.image.guard.learn(value)
+            return True, value
         except ClawError as e:
             return False, e

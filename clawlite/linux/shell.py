@@ -14,7 +14,7 @@ from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import TEXT, TOO_LONG
 from clawlite.core.handlers import Handlers
-from clawlite.core.image import HAS_SIDE_EFFECTS, PINS, TELEMETRY
+from clawlite.core.image import GUARD, HAS_SIDE_EFFECTS, PINS, TELEMETRY
 from clawlite.core.pins import SimulatedPins
 from clawlite.core.session import Session
 from clawlite.core.text import decode_utf8
@@ -27,7 +27,7 @@ from clawlite.linux.starting import Starting
 from clawlite.linux.wire import MAX_LINE, now_ms, open_line
 from clawlite.linux.workspace import resolve
 
-ABILITIES = ("files", "http", "https", "log", "pins", "process", "reflex", "replay", "shell", "telemetry", "tools", "tools.py", "web")
+ABILITIES = ("files", "guard", "http", "https", "log", "pins", "process", "reflex", "replay", "shell", "telemetry", "tools", "tools.py", "web")
 MAX_TASKS = 1024
 LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
 
@@ -65,7 +65,11 @@ class Shell:
             from clawlite.linux.people import People
             self.console = Console(self.agent, not self.terminal)
             self.people = People(self)
-        self.log = Log(image.agent.name, dumps)
+        if image.size_of(GUARD):
+            from clawlite.linux.guarding import guard_of
+            image.guard = guard_of(image)
+        guard = image.guard
+        self.log = Log(image.agent.name, dumps if guard is None else lambda event: guard.text(dumps(event)))
         self.kept = Kept(self.agent, now_ms)
         self._carry = self._table()
         self.telemetry = None

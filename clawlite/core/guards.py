@@ -1,0 +1,26 @@
+"""What policies and the sandbox want looked at, as the image has it (CKP 0.2.0, 5.7 and 5.8); clawlite/linux/guard.py looks."""
+from clawlite.core.header import shaped
+
+INPUT, OUTPUT = 1, 2            # where secrets are looked for, or'ed
+BLOCK, REDACT, WARN = 0, 1, 2   # what becomes of them
+STOP, MARK, NOTE = 0, 1, 2      # what becomes of an injection: block-and-log, warn, log-only
+KINDS = ("anthropic", "authorization", "aws-id", "aws-secret", "azure-storage", "discord", "github", "gitlab", "google", "huggingface", "jwt",
+         "known", "npm", "openai", "password", "pem", "pypi", "sendgrid", "slack", "slack-webhook", "stripe", "telegram", "url-password")
+_MANY = 1 << 32
+_SHAPE = ([None, (3, _MANY, [(str, str)], [str])], [None, (4, 3)], [None, ([None, _MANY], bool, bool, str)],
+          [None, (bool, bool, bool, [None, _MANY], str)], [str])        # core/header.py
+
+
+class Guards:
+    """The section GUARD.
+
+    injection   [STOP | MARK | NOTE, number of an automaton, [[letter, words], ...], literals], or None
+    leaks       [INPUT | OUTPUT, BLOCK | REDACT | WARN], or None
+    checks      [most bytes or None, NUL: bool, white space: bool, "utf-8" | "ascii"], or None
+    audit       [inputs: bool, outputs: bool, approvals: bool, seconds that records are kept or None, "file" | "sqlite"], or None
+    references  names of secrets that the manifest refers to
+    Raises ``ImageError`` for a section of another shape.
+    """
+
+    def __init__(self, record: list):
+        self.injection, self.leaks, self.checks, self.audit, self.references = shaped(record, _SHAPE, "the section of guards")

@@ -1,0 +1,115 @@
+"""What policies and the sandbox want looked at, to the section of the image that core/guards.py reads (CKP 0.2.0, 5.7, 5.8).
+
+1. Several policies are one: of each field the strictest.  Blocks that switch themselves off say nothing; they do not switch off another's.
+2. A field that is left out has the strict value: scope ``both``, detection ``pattern``, ``block-and-log``; secrets are redacted.
+3. What this version cannot do is refused by name: detection by a model, other engines and encodings, more patterns than there are.
+"""
+from clawlite.core import guards as guard
+from clawlite.host.injections import LITERALS, SENTENCES, WORDS
+
+LATER = "not supported by this version of clawlite"
+ENGINE = "aho-corasick"
+PHRASES = 1000                  # what the sentences of injections.py come to, at least
+SCOPES = {"input": guard.INPUT, "output": guard.OUTPUT, "both": guard.INPUT | guard.OUTPUT, None: guard.INPUT | guard.OUTPUT}
+LEAKS = {"block": guard.BLOCK, "redact": guard.REDACT, "warn": guard.WARN, None: guard.REDACT}
+INJECTIONS = {"block-and-log": guard.STOP, "warn": guard.MARK, "log-only": guard.NOTE, None: guard.STOP}
+ENCODINGS = {"utf-8": "utf-8", "utf8": "utf-8", "ascii": "ascii", "us-ascii": "ascii", None: "utf-8"}
+DESTINATIONS = ("file", "sqlite")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def section(manifest, pool) -> list | None:
+    """Return [injection, leaks, checks, audit, references], each None where nothing asks for it; None for all of them.
+
+    pool  gets the automaton of injections; what cannot be done is a problem of *manifest*
+    """
+    found = [_injection(manifest, pool), _leaks(manifest), _checks(manifest), _audit(manifest)]
+    return found + [references(manifest)] if any(part is not None for part in found) else None
+
+
+def abilities(manifest) -> set[str]:
+    """Return what a device must be able to do for it: look at texts, keep an audit."""
+    can = manifest.sandbox and manifest.sandbox.spec.capabilities
+    looks = any(_blocks(manifest, field) for field in ("prompt_injection", "secret_scanning", "input_validation")) \
+        or can and can.secrets and can.secrets.leak_detection and can.secrets.leak_detection.enabled is not False
+    return ({"guard"} if looks else set()) | ({"audit"} if _blocks(manifest, "audit") else set())
+
+
+def references(manifest) -> list[str]:
+    """Return the names of the secrets that *manifest* refers to, sorted."""
+    named = [primitive.spec.auth.secret_ref for primitive in [*manifest.providers, *manifest.channels] if primitive.spec.auth]
+    return sorted({name for name in named if name})
+
+
+def _blocks(manifest, field: str) -> list:
+    """Return (policy, block) of each policy that has *field* and does not switch it off."""
+    found = [(policy, getattr(policy.spec, field)) for policy in manifest.policies]
+    return [(policy, block) for policy, block in found if block is not None and getattr(block, "enabled", None) is not False
+            and getattr(block, "detection", None) != "none" and getattr(block, "action", None) != "ignore"]
+
+
+def _injection(manifest, pool) -> list | None:
+    blocks = _blocks(manifest, "prompt_injection")
+    for policy, block in blocks:
+        if block.detection not in (None, "pattern"):
+            manifest.problem(policy, ("prompt_injection", "detection"), f'detection "{block.detection}" asks a model, and that is {LATER}', '"pattern"')
+        if block.pattern_engine not in (None, ENGINE):
+            manifest.problem(policy, ("prompt_injection", "pattern_engine"), f'"{block.pattern_engine}" is {LATER}', f'"{ENGINE}"')
+        if (block.pattern_count or 0) > PHRASES:
+            manifest.problem(policy, ("prompt_injection", "pattern_count"), "", f"at most {PHRASES}", str(block.pattern_count))
+    if not blocks:
+        return None
+    return [min(INJECTIONS[block.action] for _, block in blocks), pool.add("|".join(SENTENCES)), [list(word) for word in WORDS], list(LITERALS)]
+
+
+def _leaks(manifest) -> list | None:
+    blocks = [(policy, block, ("secret_scanning",)) for policy, block in _blocks(manifest, "secret_scanning")]
+    scope = [SCOPES[block.scope] for _, block, _ in blocks]
+    action = [LEAKS[block.action] for _, block, _ in blocks]
+    can = manifest.sandbox and manifest.sandbox.spec.capabilities
+    inside = can and can.secrets and can.secrets.leak_detection
+    if inside and inside.enabled is not False:
+        blocks.append((manifest.sandbox, inside, ("capabilities", "secrets", "leak_detection")))
+        scope.append(guard.OUTPUT)
+        action.append(guard.REDACT)
+    for primitive, block, path in blocks:
+        if (block.patterns or 0) > len(guard.KINDS):
+            manifest.problem(primitive, path + ("patterns",), f"this version knows {len(guard.KINDS)} kinds of secrets", f"at most {len(guard.KINDS)}", str(block.patterns))
+    both = 0
+    for one in scope:
+        both |= one
+    return [both, min(action)] if blocks else None
+
+
+def _checks(manifest) -> list | None:
+    blocks = _blocks(manifest, "input_validation")
+    for policy, block in blocks:
+        if (block.encoding and block.encoding.lower()) not in ENCODINGS:
+            manifest.problem(policy, ("input_validation", "encoding"), f'"{block.encoding}" is {LATER}', '"utf-8" or "ascii"')
+    if not blocks:
+        return None
+    blocks = [block for _, block in blocks]
+    charsets = {ENCODINGS.get(block.encoding and block.encoding.lower()) for block in blocks}
+    return [min((block.max_size_bytes for block in blocks if block.max_size_bytes is not None), default=None),
+            any(block.null_byte_detection for block in blocks), any(block.whitespace_analysis for block in blocks),
+            "ascii" if "ascii" in charsets else "utf-8"]
+
+
+def _audit(manifest) -> list | None:
+    """Return [inputs, outputs, approvals, seconds that records are kept or None, destination]."""
+    blocks = _blocks(manifest, "audit")
+    for policy, block in blocks:
+        if block.destination not in (None, *DESTINATIONS):
+            manifest.problem(policy, ("audit", "destination"), f'destination "{block.destination}" is {LATER}', '"file" or "sqlite"')
+        elif (block.destination or "file") != (blocks[0][1].destination or "file"):
+            manifest.problem(policy, ("audit", "destination"), f'an agent has one audit, and policy {blocks[0][0].name} wants another destination')
+    if not blocks:
+        return None
+    blocks = [block for _, block in blocks]
+    kept = [_seconds(block.retention) for block in blocks]
+    return [any(block.log_inputs is not False for block in blocks), any(block.log_outputs is True for block in blocks),
+            any(block.log_approvals is not False for block in blocks), None if None in kept else max(kept), blocks[0].destination or "file"]
+
+
+def _seconds(duration: str | None) -> int | None:
+    return int(duration[:-1]) * _SECONDS[duration[-1]] if duration else None
