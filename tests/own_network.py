@@ -38,18 +38,20 @@ def names(monkeypatch):
     return made
 
 
-def inside(test):
-    """Run ``test()`` in a thread whose network is new: a network belongs to a thread, and goes with its last one."""
+def inside(test, public=True):
+    """Run ``test()`` in a thread whose network is new: a network belongs to a thread, and goes with its last one.
+
+    public  it has the addresses above, and a private one; else nothing but loopback
+    """
     failed = []
 
     def body():
         try:
             if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET):
                 raise OSError(ctypes.get_errno(), "unshare")
-            for words in (["link", "set", "lo", "up"], ["addr", "add", PUBLIC + "/32", "dev", "lo"],
-                          ["addr", "add", OTHER + "/32", "dev", "lo"], ["addr", "add", PUBLIC6 + "/128", "dev", "lo", "nodad"],
-                          ["addr", "add", "10.20.30.40/32", "dev", "lo"]):
-                subprocess.run(["ip"] + words, check=True)
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+            for address in (PUBLIC + "/32", OTHER + "/32", PUBLIC6 + "/128", "10.20.30.40/32") if public else ():
+                subprocess.run(["ip", "addr", "add", address, "dev", "lo"] + ["nodad"] * (":" in address), check=True)
             test()
         except BaseException as e:
             failed.append(e)
