@@ -80,6 +80,7 @@ class Image:
         self._tools = {}
         self._rules = {}
         self._automata = {}             # number -> the table, or True on a board, which reads it again
+        self.workspace = None           # the folder behind /workspace, where a shell has one
         head, self._where, self.seal_at = parse(read, size)
         self.compiler, self.requires, self.sources, self.companions, _ = head
         self.id = str(hexlify(self.sources[:4]), "utf-8")       # of its manifest: the log tells with it whose rule numbers it has

@@ -137,14 +137,24 @@ def normalise(path, base: str = "/workspace"):
     return "/" + "/".join(kept)
 
 
-def paths_of(names: list, arguments: dict) -> list:
-    """Return the normalised paths that a call's arguments hold, in the order of *names*; lists of paths are opened."""
+def paths_of(names: list, arguments: dict, workspace=None) -> list:
+    """Return the normalised paths that a call's arguments hold, in the order of *names*; lists of paths are opened.
+
+    workspace  absolute path of the folder behind /workspace, or None: what lies there is below /workspace, by either name
+    """
     found = []
     for name in names:
         value = arguments.get(name)
         if isinstance(value, list):
             for item in value:
-                found.append(normalise(item))
+                found.append(virtual(normalise(item), workspace))
         elif value is not None:
-            found.append(normalise(value))
+            found.append(virtual(normalise(value), workspace))
     return found
+
+
+def virtual(path, workspace):
+    """Return the normalised *path* (or None) as policies name it: below /workspace when it lies in the folder *workspace*."""
+    if path is not None and workspace is not None and is_within(path, workspace):
+        return normalise(path[len(workspace):].lstrip("/") or ".")
+    return path

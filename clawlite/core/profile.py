@@ -21,6 +21,23 @@ def profile_of(image):
     return Profile(shaped(image.section(SANDBOX), _SHAPE, "the sandbox"))
 
 
+def workspace_mount(files: int, mounts: list):
+    """Return the mount that /workspace means, or None when it is the agent's own folder.
+
+    It is the agent's own where /workspace or nothing is mounted, and where the whole file system is there; else the first mount that
+    tools may write to, or the first of all.
+    """
+    if files == DENY or files == FULL or not mounts:
+        return None
+    for path, _ in mounts:
+        if path == "/workspace" or path.startswith("/workspace/"):
+            return None
+    for path, writable in mounts:
+        if writable and files == SCOPED:
+            return path
+    return mounts[0][0]
+
+
 class Profile:
     """One compiled Sandbox.
 

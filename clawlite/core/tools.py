@@ -164,7 +164,7 @@ def _decide(image, tool, arguments, override):
         entries.append(tool.bound[0])
     if override is not None:
         entries.append(_entry_of(tool, override))
-    paths = policy.paths_of(tool.paths, arguments)
+    paths = policy.paths_of(tool.paths, arguments, image.workspace)
     used = None
     if image.agent.rates:               # some rule asks how much of the day is spent; None denies
         done, used = yield (STORE, [])
@@ -217,12 +217,14 @@ def _result(tool, outcome, image, event):
         text = canonical(value)
     data = text.encode()
     size = len(data)
+    failed = getattr(value, "is_error", False)  # a handler may say so, and how long the whole was of which it gives a part
+    part_of = getattr(value, "original_bytes", 0)
     if image.guard is not None:
         text, value = image.guard.result(tool.name, _cut(data, tool.max_output + _BEYOND) if size > tool.max_output + _BEYOND else text, value, event)
         data = text.encode()
-    if size <= tool.max_output and len(data) <= tool.max_output:
-        return Result(text, False, value)
-    return Result(_cut(data, tool.max_output), False, value, size)
+    if not part_of and size <= tool.max_output and len(data) <= tool.max_output:
+        return Result(text, failed, value)
+    return Result(_cut(data, tool.max_output), failed, value, part_of or size)
 
 
 def _told(image, tool, text: str, event: dict):

@@ -79,7 +79,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
     unbuilt.refuse(manifest, at_use)
     chain.check(manifest)
     manifest.check_handlers()
-    rules = folding.flatten(manifest.policies)
+    rules = folding.flatten(manifest.policies, sandboxes.workspace(manifest))
     pool, prose = Pool(), Prose()
     records, index, entries = b"", [], []
     for tool in manifest.tools:

@@ -6,7 +6,7 @@ warnings    a tool that no rule mentions, only one that is for every tool, or no
             server says of its own tools; a tool that no rule can allow; hints that choose nothing
 """
 from clawlite.core.policy import ACTIONS
-from clawlite.host import folding
+from clawlite.host import folding, sandboxes
 
 _DECIDES = {"deny": "denies", "require-approval": "asks first for", "audit-only": "allows", "allow": "allows"}
 
@@ -16,7 +16,7 @@ def find(manifest) -> dict:
 
     It need not be one that this version builds.
     """
-    rules = folding.flatten(manifest.policies)
+    rules = folding.flatten(manifest.policies, sandboxes.workspace(manifest))
     entries, reached = [], []
     for tool in manifest.tools:
         entry, _, bound = folding.entries(rules, manifest, tool)

@@ -8,7 +8,7 @@ import dataclasses
 import fnmatch
 
 from clawlite.core.ledger import COST, TOKENS
-from clawlite.core.policy import ACTIONS, normalise
+from clawlite.core.policy import ACTIONS, normalise, virtual
 from clawlite.host.remotes import nano
 
 PATH_NAMES = ("path", "file", "directory", "dir", "folder")     # arguments that path_within looks at, and *_path
@@ -45,13 +45,16 @@ class FlatRule:
                 self.rate]
 
 
-def flatten(policies: list) -> list[FlatRule]:
-    """Return the rules of all policies as one list, in the order of the manifest's ``policies`` (5.8)."""
+def flatten(policies: list, workspace: str = None) -> list[FlatRule]:
+    """Return the rules of all policies as one list, in the order of the manifest's ``policies`` (5.8).
+
+    workspace  the mount that /workspace means, or None: a rule may use either name
+    """
     flat = []
     for policy in policies:
         for place, rule in enumerate(policy.spec.rules):
             within = rule.conditions.path_within if rule.conditions else None
-            flat.append(FlatRule(len(flat), policy.name, place, rule, normalise(within) if within else None, _rate(rule.rate_limit)))
+            flat.append(FlatRule(len(flat), policy.name, place, rule, virtual(normalise(within), workspace) if within else None, _rate(rule.rate_limit)))
     return flat
 
 

@@ -3,6 +3,7 @@
 No Sandbox means the most restrictive one this runtime has (CKP 0.2.0, 5.7): level process, every capability denied.
 """
 from clawlite.core import profile
+from clawlite.core.policy import normalise
 from clawlite.host.automata import PatternError
 
 NETWORK = {None: profile.DENY, "deny": profile.DENY, "allowlist": profile.ALLOWLIST, "allow-all": profile.ALLOW_ALL}
@@ -15,6 +16,15 @@ LIMITS = ("memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout
 def level(manifest) -> int:
     """Return the level of the sandbox that the tools of *manifest* run in."""
     return profile.NONE if manifest.sandbox and manifest.sandbox.spec.level == "none" else profile.PROCESS
+
+
+def workspace(manifest) -> str | None:
+    """Return the mount that /workspace means, normalised, or None when it is the agent's own folder."""
+    spec = manifest.sandbox.spec if manifest.sandbox else None
+    files = spec.capabilities.filesystem if spec and spec.capabilities else None
+    mode, mounts, _ = _files(files)
+    mount = profile.workspace_mount(mode, mounts)
+    return None if mount is None else normalise(mount, "/")
 
 
 def section(manifest, pool) -> list | None:

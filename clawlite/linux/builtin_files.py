@@ -30,6 +30,21 @@ def run(name: str, arguments: dict, profile, workspace: str, hidden: list = ()) 
         raise ClawError("%s: %s" % (shown(arguments["path"]), e.strerror)) from None
 
 
+def run_inside(name: str, arguments: dict, files: list) -> dict:
+    """Run the file tool *name* in a child of the sandbox, which says in $WORKSPACE where the workspace is there.
+
+    files  [mode, mounts, denied] of the profile
+    """
+    return run(name, arguments, _Files(*files), os.environ.get("WORKSPACE", "/workspace"))
+
+
+class _Files:
+    """What ``scope.Scope`` asks of a profile."""
+
+    def __init__(self, files: int, mounts: list, denied: list):
+        self.files, self.mounts, self.denied = files, mounts, denied
+
+
 def read_file(scope: Scope, path: str) -> dict:
     with scope.find(path) as found:
         fd = _open(scope, found, path)
@@ -94,7 +109,6 @@ def list_directory(scope: Scope, path: str) -> dict:
 
 
 _HANDLERS = {"read-file": read_file, "write-file": write_file, "edit-file": edit_file, "list-directory": list_directory}
-NAMES = tuple(_HANDLERS)
 
 
 def _open(scope: Scope, found, path: str) -> int:

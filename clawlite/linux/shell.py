@@ -18,14 +18,13 @@ from clawlite.core.image import GUARD, HAS_SIDE_EFFECTS, PINS, TELEMETRY
 from clawlite.core.pins import SimulatedPins
 from clawlite.core.session import Session
 from clawlite.core.text import decode_utf8
-from clawlite.linux import signals
+from clawlite.linux import signals, workspace
 from clawlite.linux.files import Log, state_folder
 from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.kept import Kept
 from clawlite.linux.screen import Screen
 from clawlite.linux.starting import Starting
 from clawlite.linux.wire import MAX_LINE, now_ms, open_line
-from clawlite.linux.workspace import resolve
 
 ABILITIES = ("files", "guard", "http", "https", "log", "pins", "process", "reflex", "replay", "shell", "telemetry", "tools", "tools.py", "web")
 MAX_TASKS = 1024
@@ -49,10 +48,13 @@ class Shell:
         functions = {}
         pins = SimulatedPins(image.section(PINS) or [], now_ms)
         self.handlers = Handlers(HANDLERS, functions, pins)
+        profile = None
         if image.agent.isolation or not {"files", "shell", "web"}.isdisjoint(image.requires):
             from clawlite.core.profile import profile_of
             from clawlite.linux.work import Work
-            self.handlers = Work(self.handlers, profile_of(image))
+            profile = profile_of(image)
+            self.handlers = Work(self.handlers, profile, image)
+        image.workspace = workspace.folder(profile, state_folder(image.agent.name))
         self.agent = Agent(image, now, MAX_TASKS)
         self.session = Session(self.agent, loads)
         self.session.set_clock(int(time.time()), now)
@@ -265,7 +267,7 @@ class Shell:
             self.remote.carry_out(effect)
 
     def _resolve(self, effect: tuple):
-        self.agent.done(effect[1], (True, resolve(effect[2], state_folder(self.agent.image.agent.name))), now_ms())
+        self.agent.done(effect[1], (True, workspace.resolve(effect[2], self.agent.image.workspace)), now_ms())
 
     def _store(self, effect: tuple):
         from clawlite.linux.meters import meter

@@ -14,7 +14,6 @@ import re
 from clawlite.core.automaton import search
 from clawlite.core.errors import SandboxDenied
 
-MAX_COMMAND = 131071            # bytes: the kernel passes no longer argument
 _MAX_FILLED = 4                 # what variables put in may make the text so many times as long
 _WORD = r"[^\s;&|(){}`<>]"
 _CONTINUED = re.compile(r"\\\n")

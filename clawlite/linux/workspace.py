@@ -1,18 +1,31 @@
-"""Paths as policies see them: virtual, without a link in them."""
+"""The workspace: the folder that /workspace and relative paths mean, and paths as policies see them."""
 import os
 
+from clawlite.core.policy import normalise, virtual
 
-def resolve(path: str, state: str) -> str:
-    """Return where the virtual *path* really leads: /workspace is a folder of the agent's state, other paths are real.
+VIRTUAL = "/workspace"
+
+
+def folder(profile, state: str) -> str:
+    """Return the absolute path of the folder behind /workspace; it may not exist yet.
+
+    profile  ``profile.Profile``, or None for an agent without tools;  state  the agent's folder
+    """
+    mount = None
+    if profile is not None:
+        from clawlite.core.profile import workspace_mount
+        mount = workspace_mount(profile.files, profile.mounts)
+    return os.path.join(os.path.abspath(state), "workspace") if mount is None else normalise(mount, "/")
+
+
+def resolve(path: str, workspace: str) -> str:
+    """Return where the virtual *path* really leads, as policies name it: what lies in the folder *workspace* is below /workspace.
 
     One with a NUL in it leads nowhere, and comes back as it is.
     """
     if "\0" in path:
         return path
-    workspace = os.path.realpath(os.path.join(state, "workspace"))
-    if path == "/workspace" or path.startswith("/workspace/"):
-        path = workspace + path[10:]
-    real = os.path.realpath(path)
-    if real == workspace or real.startswith(workspace + "/"):
-        return "/workspace" + real[len(workspace):]
-    return real
+    root = os.path.realpath(workspace)
+    if path == VIRTUAL or path.startswith(VIRTUAL + "/"):
+        path = root + path[len(VIRTUAL):]
+    return virtual(os.path.realpath(path), root)
