@@ -6,6 +6,7 @@ Prints one JSON line, ``{"core": "pure", "cases": {name: [nanoseconds, ...]}}``;
     decision  which rule decides 32 requests, one image for each number of rules
     call      a line with a claw.tool.call until the bytes of its answer, through the real shell
     turn      a console line until its turn has ended: replay, one tool call, replay
+    netrules  whether a URL may be fetched, and which of its name's addresses; the name server has answered
 """
 import itertools
 import json
@@ -148,10 +149,26 @@ def turn(image: str, rounds: int) -> dict:
     return {"replay, one tool call": found[0]}
 
 
+def netrules(rounds: int) -> dict:
+    from clawlite.core.netrules import decide_addresses, decide_host, parse_url
+    from clawlite.core.profile import Profile
+    hosts = ["host-%d.example" % number for number in range(99)] + ["*.example.com"]
+    rules = Profile(["bench", 0, [1, hosts, True], [0, [], []], [0, False], [0, [], []], [None] * 6])
+    addresses = [bytes((93, 184, 216, 34 + number)) for number in range(4)] + [b"\x26\x06\x28" + bytes(12) + b"\1"] * 4
+
+    def one():
+        host = parse_url("https://api.v2.example.com/reports/2026?format=json")[1]
+        decide_host(rules, host)
+        assert len(decide_addresses(rules, host, addresses)) == 8
+    return {"a fetch, name known": blocks([one], rounds)[0]}
+
+
 def main(suite: str, image: str, rounds: str, *more: str) -> None:
     rounds = int(rounds)
     if suite == "decision":
         cases = decision([image] + list(more), rounds)
+    elif suite == "netrules":
+        cases = netrules(rounds)
     else:
         cases = {"load": load, "call": call, "turn": turn}[suite](image, rounds)
     core = "pure" if cbor.__file__.endswith(".py") else "cython"

@@ -14,6 +14,7 @@ from clawlite.host.bench_run import spawn
 
 LOAD_MS = 0.3                   # the targets of the project
 DECISION_RATIO = 1.2
+FETCH_US = 50
 SIZES = (10, 100, 1000, 10000)  # rules
 
 
@@ -74,6 +75,13 @@ def turn(bench):
     for core, cases in _inside(bench, "turn", bench.agent()):
         for case, ns in cases.items():
             yield bench.row("turn", case, "us", [n / 1e3 for n in ns], core=core)
+
+
+def netrules(bench):
+    """Yield rows: whether a tool may fetch a URL, and which addresses of its name it may connect to."""
+    for core, cases in _inside(bench, "netrules", bench.agent()):
+        for case, ns in cases.items():
+            yield bench.row("netrules", case, "us", [n / 1e3 for n in ns], None, FETCH_US, "a list of 100 hosts, 8 addresses", core)
 
 
 def _inside(bench, suite: str, *images: str):
