@@ -13,7 +13,7 @@ import _socket
 
 from clawlite.core.errors import ClawError
 from clawlite.linux.jsontext import dumps, loads
-from clawlite.linux.sandbox import landlock, limits, seccomp, syscalls
+from clawlite.linux.sandbox import landlock, limits, namespaces, seccomp, syscalls
 
 PART = 32768                    # bytes of one message
 _NOTHING = "/dev/null"
@@ -23,27 +23,38 @@ class Ended(BaseException):
     """The call's time is over: raised wherever the function is, so that its ``finally`` blocks run."""
 
 
-def run(plan: dict, job_fd: int, line: int, output: int, filters):
-    """Become the job.  Never returns.
+def wait(line, filters):
+    """Wait for the call that the warden takes, and become its job.  Never returns.
 
-    plan    what may be done (plan.py), with "others" and "landlock" filled in
-    job_fd  memory with the packed job;  line  the socket to the agent;  output  a pipe, or -1
-    filters function(Rules) -> code
+    line  socket to the warden: plan, job, the line to the agent and, for a command, a pipe come as descriptors
+    filters  function(seccomp.Rules) -> code
     """
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+    data, extra, _, _ = line.recvmsg(16, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
+    if not data or not extra:
+        os._exit(0)
+    fds = array.array("i")
+    fds.frombytes(extra[0][2])
+    line.close()
+    _run(marshal.loads(_whole(fds[0])), fds[1], fds[2], fds[3] if len(fds) > 3 else -1, filters)
+
+
+def _run(plan: dict, job_fd: int, line: int, output: int, filters):
     talk = _socket.socket(fileno=line)
     try:
         os.setsid()
         job = marshal.loads(_whole(job_fd))
         _standard(job.get("stdin", b""), output, line)
         limits.share(plan["cpu_shares"])
-        become(plan["uid"])
         env = dict(plan["env"], **job["env"])
-        where = plan["cwd"]
+        become(plan["uid"])
+        if plan["profile"] == "N" and plan["own_users"]:
+            own_users()
         try:
-            os.chdir(where)
+            os.chdir(plan["cwd"])
         except OSError as e:
-            raise ClawError("%s: %s" % (where, e.strerror), "uid %d of the tools must be able to enter it" % os.getuid()) from None
-        _own_memory()
+            raise ClawError("%s: %s" % (plan["cwd"], e.strerror), "uid %d of the tools must be able to enter it" % os.getuid()) from None
+        os.umask(0o022)
         _confine(plan, filters)
         if plan["kind"] == "command":
             _execute(job["argv"], env)
@@ -105,13 +116,18 @@ def become(uid):
         os.setresuid(uid, uid, uid)
 
 
-def _own_memory():
-    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
-    os.umask(0o022)
+def own_users():
+    """Be in a user namespace of the call's own: RLIMIT_NPROC counts by user namespace (Linux 5.14), so it counts this call alone."""
+    uid, gid = os.getuid(), os.getgid()
+    syscalls.call("unshare", namespaces.NEWUSER)
+    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
+    namespaces.map_own(uid, gid)
 
 
 def _confine(plan: dict, filters):
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)   # a change of user has taken it back
     limits.restrict(plan, plan["others"])
+    syscalls.drop_bounding()
     syscalls.drop_capabilities()
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     version = plan["landlock"]

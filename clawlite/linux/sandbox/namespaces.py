@@ -1,7 +1,8 @@
 """Profile N: own user, mount, pid, network, IPC and UTS namespaces, and a root that holds what was declared.
 
-The root is a small tmpfs.  The old one is moved to /old first, so that every source can still be reached whatever the new
-one covers, and is gone before anything of the tool's runs.  All of it is read-only but the writable mounts and /tmp.
+The server enters a user and a mount namespace once (``enter``) and makes a base there: /new, a small tmpfs with what every program
+needs, and /old, the root that was.  Each call gets a copy of that mount namespace, adds its own mounts, makes /new its root
+and lets /old go, before anything of the tool's runs.  All of it is read-only but the writable mounts and /tmp.
 """
 import ctypes
 import os
@@ -11,9 +12,10 @@ import struct
 from clawlite.linux.sandbox import syscalls
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
-FLAGS = NEWNS | NEWUTS | NEWIPC | NEWUSER | NEWPID | NEWNET
+OF_SERVER = NEWUSER | NEWNS
+OF_CALL = NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET
 _SIGCHLD = 17
-_RDONLY, _NOSUID, _NODEV, _NOEXEC, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _BIND, _REC, _PRIVATE, _SLAVE = 1, 2, 4, 8, 4096, 16384, 1 << 18, 1 << 19
 _DETACH = 2
 _RECURSIVE = 0x8000                                     # AT_RECURSIVE
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -21,28 +23,60 @@ ETC = ("alternatives", "ca-certificates", "ld.so.cache", "ld.so.conf", "ld.so.co
        "services", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone")
 DEVICES = ("null", "zero", "full", "random", "urandom")
 OLD = "/old"
-TMP_MB = 64                                             # of the private /tmp, where no memory limit is lower
+_EMPTY = "/empty"                                       # beside /new and /old: covers denied files
 
 
-def clone(flags: int) -> int:
-    """Fork this single-threaded process into new namespaces; return the child's pid, 0 in the child.  Raises ``OSError``.
+def enter(uid):
+    """Put this process into a user and a mount namespace of its own, with a base in it.  Raises ``OSError``.
 
-    The interpreter's own fork hooks are not run: there is no other thread whose locks they would mend.
+    uid  of the tools where this is real root, whose namespace then has all users; None: it has this user alone
     """
-    return syscalls.call("clone", flags | _SIGCHLD, 0, 0, 0, 0)
+    own = os.getuid(), os.getgid()
+    if uid is None:
+        syscalls.call("unshare", OF_SERVER)
+        map_own(*own)
+    else:
+        _enter_with_all()
+    _base(uid if uid is not None else own[0], uid if uid is not None else own[1])
 
 
 def map_own(uid: int, gid: int):
-    """In the child: be the same user inside as outside, and nobody else."""
+    """Be the same user inside as outside, and nobody else."""
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", "%d %d 1" % (uid, uid))
     _write("/proc/self/gid_map", "%d %d 1" % (gid, gid))
 
 
-def map_all(pid: int):
-    """In the parent, which is real root: every user is the same inside as outside; the child then drops to one of them."""
-    for name in ("uid_map", "gid_map"):
-        _write("/proc/%d/%s" % (pid, name), "0 0 4294967295")
+def _enter_with_all():
+    """As real root: every user is the same inside as outside.  Only a process outside may write such a map."""
+    target = os.getpid()
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(writing)
+            os.read(reading, 1)                 # until we are inside
+            for name in ("uid_map", "gid_map"):
+                _write("/proc/%d/%s" % (target, name), "0 0 4294967295")
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(reading)
+    try:
+        syscalls.call("unshare", OF_SERVER)
+    finally:
+        os.close(writing)
+        status = os.waitpid(pid, 0)[1]
+    if status:
+        raise OSError(1, os.strerror(1), "uid_map")
+
+
+def clone() -> int:
+    """Fork this single-threaded process into the namespaces of a call; return the child's pid, 0 in the child.  Raises ``OSError``.
+
+    The interpreter's own fork hooks are not run: there is no other thread whose locks they would mend.
+    """
+    return syscalls.call("clone", OF_CALL | _SIGCHLD, 0, 0, 0, 0)
 
 
 def _write(path: str, text: str):
@@ -60,32 +94,37 @@ def mount(source, target: str, kind, flags: int, options: str = None):
 
 
 def _set(path: str, attributes: int, recursive: bool = True):
-    """Add mount attributes: flags of this and of all that is mounted below (mount_setattr(2), Linux 5.12)."""
-    words = ctypes.create_string_buffer(struct.pack("=4Q", attributes, 0, 0, 0), 32)
+    """Add mount attributes to this and to all that is mounted below, and let nothing be mounted there from outside any more.
+
+    mount_setattr(2), Linux 5.12.
+    """
+    words = ctypes.create_string_buffer(struct.pack("=4Q", attributes, 0, _PRIVATE, 0), 32)
     syscalls.call("mount_setattr", -100, os.fsencode(path), _RECURSIVE if recursive else 0, words, 32)
 
 
-class Root:
-    """A root in the making.  Every path that is taken is one of the old root's; ``self.at`` says where it will be.
+def _base(uid: int, gid: int):
+    mount(None, "/", None, _REC | _SLAVE)               # a disk that is plugged in later is seen too
+    mount("tmpfs", "/tmp", "tmpfs", _NOSUID | _NODEV, "mode=0755,size=4m")
+    os.chdir("/tmp")
+    os.mkdir("new")
+    os.mkdir("old")
+    mount("new", "new", None, _BIND)
+    syscalls.call("pivot_root", b".", b"old")
+    os.chdir("/")
+    os.close(os.open(_EMPTY, os.O_CREAT | os.O_WRONLY, 0o000))
+    Root().system(uid, gid)
 
-    tmp_mb  int, size of /tmp
+
+class Root:
+    """The root of one call in the making.  Every source is a path of the old root; ``at`` says where it will be.
+
+    whole  bool, it begins with nothing, not with the base
     """
 
-    def __init__(self, tmp_mb: int = TMP_MB):
-        mount(None, "/", None, _REC | _PRIVATE)
-        mount("tmpfs", "/tmp", "tmpfs", _NOSUID | _NODEV, "mode=0755,size=4m")
-        os.chdir("/tmp")
-        os.mkdir("new")
-        os.mkdir("old")
-        mount("new", "new", None, _BIND)
-        syscalls.call("pivot_root", b".", b"old")
+    def __init__(self, whole: bool = False):
+        if whole:
+            mount("tmpfs", "/new", "tmpfs", _NOSUID | _NODEV, "mode=0755,size=1m")
         os.chdir("/new")
-        self._tmp_mb = tmp_mb
-        self._empty_file()
-
-    def _empty_file(self):
-        self._nothing = "/nothing"
-        os.close(os.open(self._nothing, os.O_CREAT | os.O_WRONLY, 0o000))
 
     @staticmethod
     def at(path: str) -> str:
@@ -114,20 +153,23 @@ class Root:
         elif os.path.exists(old):
             self.bind(path, path, False)
 
-    def system(self):
-        """What any program needs to start: libraries, a little of /etc, five devices, /proc of the own pid namespace, /tmp."""
+    def system(self, uid: int, gid: int):
+        """What any program needs to start: libraries, a little of /etc, five devices."""
         for path in SYSTEM:
             self.like(path)
-        self.etc()
+        self.etc(uid, gid)
         self.devices()
+        for name in ("proc", "tmp", "workspace"):
+            os.makedirs("/new/" + name, exist_ok=True)
 
-    def etc(self):
+    def etc(self, uid: int, gid: int):
+        """What of /etc a program looks at: certificates, the linker's cache; of users there is one."""
         os.makedirs("/new/etc/ssl", exist_ok=True)
         for name in ETC:
             self.like("/etc/" + name)
-        name = _name(os.getuid())
-        for path, text in (("passwd", "%s:x:%d:%d::/tmp:/bin/sh\n" % (name, os.getuid(), os.getgid())),
-                           ("group", "%s:x:%d:\n" % (name, os.getgid())),
+        name = "nobody" if uid == 65534 else "tool"
+        for path, text in (("passwd", "%s:x:%d:%d::/tmp:/bin/sh\n" % (name, uid, gid)),
+                           ("group", "%s:x:%d:\n" % (name, gid)),
                            ("hosts", "127.0.0.1 localhost\n::1 localhost\n"),
                            ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n")):
             with open("/new/etc/" + path, "w") as file:
@@ -145,9 +187,10 @@ class Root:
         os.makedirs("/new/proc", exist_ok=True)
         mount("proc", "/new/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
 
-    def tmp(self):
+    def tmp(self, megabytes: int):
+        """Mount a /tmp of its own."""
         os.makedirs("/new/tmp", exist_ok=True)
-        mount("tmpfs", "/new/tmp", "tmpfs", _NOSUID | _NODEV, "mode=1777,size=%dm" % self._tmp_mb)
+        mount("tmpfs", "/new/tmp", "tmpfs", _NOSUID | _NODEV, "mode=1777,size=%dm" % megabytes)
 
     def mask(self, path: str):
         """Cover what is at *path* of the new root with nothing that can be read, written or entered."""
@@ -159,10 +202,10 @@ class Root:
         if stat.S_ISDIR(mode):
             mount("tmpfs", new, "tmpfs", _NOSUID | _NODEV | _NOEXEC | _RDONLY, "mode=000,size=4k,nr_inodes=2")
         elif not stat.S_ISLNK(mode):
-            mount(self._nothing, new, None, _BIND)
+            mount(_EMPTY, new, None, _BIND)
             _set(new, _NOSUID | _NODEV | _NOEXEC | _RDONLY, False)
 
-    def enter(self):
+    def close(self):
         """Make it the root and let the old one go."""
         _set("/new", _RDONLY | _NOSUID | _NODEV, False)
         syscalls.call("umount2", os.fsencode(OLD), _DETACH)
@@ -172,24 +215,10 @@ class Root:
         os.chdir("/")
 
 
-def _name(uid: int) -> str:
-    return "nobody" if uid == 65534 else "root" if uid == 0 else "tool"
-
-
 def loopback_up():
     """Switch ``lo`` on: an empty network namespace has it, and it is down."""
     import _socket
     from fcntl import ioctl
-    with _Closing(_socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)) as line:
-        ioctl(line.fileno(), 0x8914, struct.pack("16sh14x", b"lo", 0x49))       # SIOCSIFFLAGS: up, loopback, running
-
-
-class _Closing:
-    def __init__(self, thing):
-        self._thing = thing
-
-    def __enter__(self):
-        return self._thing
-
-    def __exit__(self, *failure):
-        self._thing.close()
+    line = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    ioctl(line.fileno(), 0x8914, struct.pack("16sh14x", b"lo", 0x49))       # SIOCSIFFLAGS: up, loopback, running
+    line.close()

@@ -6,14 +6,15 @@ believed: a sandbox of each kind is built, with nothing to run in it.
 import os
 import resource
 
-from clawlite.linux.sandbox import landlock, namespaces, seccomp, syscalls
+from clawlite.linux.sandbox import child, landlock, namespaces, seccomp, syscalls
 from clawlite.linux.sandbox.seccomp import Rules
 
+NETWORK_HINT = "allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0), or set the sandbox's network to deny"
 NEEDS = {"N": ("userns", "mount", "proc", "network-namespace", "seccomp"), "L": ("landlock", "seccomp")}
 
 
 def look(uid) -> dict:
-    """Return {"profile", "missing", "available", "tried", "landlock", "counts_per_namespace"}.
+    """Return {"profile", "missing", "available", "tried", "landlock", "own_users"}.
 
     uid      int, the user that tools are to be where the agent is root, or None
     profile  "N", "L" or None; tried: {mechanism: "" when it works, else why not}; landlock: its ABI, or None
@@ -25,11 +26,11 @@ def look(uid) -> dict:
     else:
         tried["seccomp"] = _in_child(_seccomp)
     if uid is not None:
-        tried["setuid"] = _in_child(lambda say: _become(uid))
-    counts = ""
-    for name, reason in _namespaces().items():
-        if name == "counts":
-            counts = reason
+        tried["setuid"] = _in_child(lambda say: child.become(uid))
+    own_users = ""
+    for name, reason in _namespaces(uid).items():
+        if name == "own_users":
+            own_users = reason
         else:
             tried[name] = reason
     try:
@@ -43,14 +44,12 @@ def look(uid) -> dict:
     if not tried.get("setuid"):
         profile = next((p for p in ("N", "L") if not any(tried[n] for n in NEEDS[p])), None)
     return {"profile": profile, "missing": sorted(n for n in tried if tried[n]), "available": sorted(n for n in tried if not tried[n]),
-            "tried": tried, "landlock": None if tried["landlock"] else version, "counts_per_namespace": counts == "yes"}
+            "tried": tried, "landlock": None if tried["landlock"] else version, "own_users": own_users == "yes"}
 
 
-def hint(found: dict, network: bool) -> str:
+def hint(found: dict) -> str:
     """Return what a person can do about what is missing."""
     tried = found["tried"]
-    if found["profile"] == "L" and network:
-        return "allow user namespaces (kernel.apparmor_restrict_unprivileged_userns=0), or set the sandbox's network to deny"
     if tried["seccomp"]:
         return "use a kernel with CONFIG_SECCOMP_FILTER, and a container that lets a process filter itself"
     if tried.get("setuid"):
@@ -104,12 +103,6 @@ def _seccomp(say):
     return "the filter is there and filters nothing"
 
 
-def _become(uid):
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
-
-
 def _landlock(version):
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     rules = landlock.Ruleset(version)
@@ -122,78 +115,66 @@ def _landlock(version):
     return "the rules are there and forbid nothing"
 
 
-def _namespaces() -> dict:
-    """Return {"userns", "mount", "proc", "network-namespace": "" or why not, "counts": "yes" or "no"}."""
+def _namespaces(uid) -> dict:
+    """Return {"userns", "mount", "proc", "network-namespace": "" or why not, "own_users": "yes" or "no"}."""
     result = {"userns": "", "mount": "", "proc": "", "network-namespace": ""}
-    uid, gid = os.getuid(), os.getgid()
-    told, go = os.pipe(), os.pipe()
-    try:
-        pid = namespaces.clone(namespaces.FLAGS)
-    except OSError as e:
-        for fd in told + go:
-            os.close(fd)
-        return dict.fromkeys(result, e.strerror)
-    if pid == 0:
-        os.close(go[1])
-        _report(told[1], lambda say: _build(uid, gid, go[0]))
-    os.close(told[1])
-    os.close(go[0])
-    failed = ""
-    try:
-        if uid == 0:
-            namespaces.map_all(pid)
-    except OSError as e:
-        failed = "userns %s" % e.strerror
-    os.close(go[1])
-    said = _result(told[0], pid)
-    name, _, reason = (failed or said).partition(" ")
-    if name in result:
-        seen = False
-        for step in result:                     # what comes after the step that failed was not tried, so it does not work
-            seen = seen or step == name
-            if seen:
-                result[step] = reason if step == name else "not tried: %s fails" % name
-    elif name != "counts":
-        result["mount"] = said
-    result["counts"] = reason if name == "counts" else "no"
+    step, _, reason = _in_child(lambda say: _build(uid)).partition(" ")
+    seen = False
+    for name in result:                         # what comes after the step that failed was not tried, so it does not work
+        if seen:
+            result[name] = "not tried: %s fails" % step
+        elif name == step:
+            seen, result[name] = True, reason
+    if not seen and step != "own_users":
+        result["userns"] = "%s %s" % (step, reason)
+    result["own_users"] = reason if step == "own_users" else "no"
     return result
 
 
-def _build(uid: int, gid: int, go: int) -> str:
+def _build(uid) -> str:
+    """Build a sandbox as server and warden do; return "STEP why" for the step that fails, else "own_users yes" or "... no"."""
     step = "userns"
     try:
-        syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
-        if uid == 0:
-            os.read(go, 1)
-        else:
-            namespaces.map_own(uid, gid)
-        step = "mount"
+        try:
+            namespaces.enter(uid)
+        except OSError as e:
+            if e.filename in ("mount", "pivot_root", "mount_setattr"):
+                step = "mount"
+            raise
+        step = "network-namespace"
+        reading, writing = os.pipe()
+        pid = namespaces.clone()
+        if pid == 0:
+            _report(writing, lambda say: _build_call(uid))
+        os.close(writing)
+        return _result(reading, pid)
+    except OSError as e:
+        return "%s %s%s" % (step, e.filename + ": " if isinstance(e.filename, str) else "", e.strerror)
+
+
+def _build_call(uid) -> str:
+    step = "mount"
+    try:
         root = namespaces.Root()
-        root.system()
         step = "proc"
         root.proc()
         step = "mount"
-        root.tmp()
+        root.tmp(1)
         root.mask("/usr")
-        root.enter()
+        root.close()
         step = "network-namespace"
         namespaces.loopback_up()
     except OSError as e:
         return "%s %s%s" % (step, e.filename + ": " if isinstance(e.filename, str) else "", e.strerror)
-    return "counts " + _counts(uid)
-
-
-def _counts(uid: int) -> str:
-    """Tell whether RLIMIT_NPROC counts this user namespace alone (Linux 5.14), or all that the user runs anywhere."""
-    if uid == 0:                                # nobody limits root: the tools' user has this kernel's way too
-        release = os.uname().release.split(".")
-        return "yes" if (int(release[0]), int(release[1])) >= (5, 14) else "no"
-    resource.setrlimit(resource.RLIMIT_NPROC, (2, 2))
     try:
-        pid = os.fork()                         # the agent and its server alone are two already
+        child.become(uid)
+        child.own_users()
+        syscalls.drop_capabilities()
+        resource.setrlimit(resource.RLIMIT_NPROC, (2, 2))
+        pid = os.fork()                         # the agent, its server and we are three already, where all are counted
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+        return "own_users yes"
     except OSError:
-        return "no"
-    if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
-    return "yes"
+        return "own_users no"

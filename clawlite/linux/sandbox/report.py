@@ -24,7 +24,7 @@ def report(engine, found: dict, uid) -> dict:
 
 def _limits(found: dict) -> dict:
     in_n = found["profile"] == "N"
-    counted = "RLIMIT_NPROC of its own user namespace" if in_n and found["counts_per_namespace"] else \
+    counted = "RLIMIT_NPROC of its own user namespace" if in_n and found["own_users"] else \
         "counted by the warden" if in_n else "RLIMIT_NPROC above what the user runs, and counted by the warden"
     return {"memory_mb": "RLIMIT_AS of each process, and the sum over the tree by the warden",
             "cpu_shares": "nice, and the session's where the kernel groups by session",

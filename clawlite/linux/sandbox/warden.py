@@ -6,6 +6,7 @@ It reads what the tool writes, keeps the time, looks at memory and processes, an
 P (a listening socket for the proxy), O (a part of the output), E (the end).  A closed line to the agent is an order to end.
 """
 import array
+import marshal
 import os
 import resource
 import select
@@ -15,7 +16,7 @@ import time
 import _socket
 
 from clawlite.linux.jsontext import dumps
-from clawlite.linux.sandbox import child, limits, namespaces, syscalls
+from clawlite.linux.sandbox import child, landlock, limits, namespaces, plan as plans, probe, syscalls
 
 GRACE_MS = 500                  # between TERM and KILL
 READ = 65536
@@ -28,91 +29,125 @@ class Refused(Exception):
     """The sandbox cannot be built: reason, hint."""
 
 
-def run(plan: dict, job_fd: int, talk: int, line: int, filters):
-    """Run one call.  Never returns.
+def wait(control: int, taken: int, found: dict, uid, filters):
+    """Wait for a call and run it.  Never returns.
 
-    job_fd  memory with the packed job;  talk  the child's socket to the agent;  line  ours
+    control  the server's line to the agent: whichever warden is idle takes the next call from it
+    taken    a pipe; one byte tells the server that this warden has a call
+    found    what the probe says;  uid  of the tools, or None;  filters  function(seccomp.Rules) -> code
     """
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if found["profile"] == "L":
+        syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        for fd in (control, taken, ours.detach()):
+            os.close(fd)
+        child.wait(theirs, filters)
+    theirs.close()
+    calls = _socket.socket(fileno=control)
+    fds = take(calls)
+    calls.close()
+    if fds is None:                                     # the agent has gone
+        os._exit(0)
+    os.write(taken, b"T")
+    os.close(taken)
+    _run(fds, found, uid, pid, ours)
+
+
+def take(calls):
+    """Return the descriptors of the next call: plan, job, the child's line to the agent, ours; None when the agent has gone."""
+    size = 4 * 4
+    data, extra, _, _ = calls.recvmsg(16, _socket.CMSG_SPACE(size), _socket.MSG_CMSG_CLOEXEC)
+    if not data or not extra:
+        return None
+    fds = array.array("i")
+    fds.frombytes(extra[0][2][:size])
+    return fds.tolist()
+
+
+def _run(fds: list, found: dict, uid, pid: int, to_child):
+    plan_fd, job_fd, talk, line = fds
     agent = _socket.socket(fileno=line)
     try:
-        null = os.open("/dev/null", os.O_RDWR)
-        os.dup2(null, 0)                                # the server's line to the agent is not ours
-        os.close(null)
+        plan = marshal.loads(os.pread(plan_fd, os.fstat(plan_fd).st_size, 0))
+        plan.update(profile=found["profile"], uid=uid, own_users=found["own_users"],
+                    landlock=found["landlock"] if found["profile"] == "L" else None)
         try:
             _build(plan, agent)
         except OSError as e:
             raise Refused("%s: %s" % (e.filename or "the sandbox", e.strerror), "see what works here with: clawlite doctor") from None
-        others = _others(plan)
+        plan["others"] = _others(plan)
         output = os.pipe() if plan["kind"] == "command" else (-1, -1)
-        pid = os.fork()
-        if pid == 0:
-            agent.detach()
-            os.close(line)
-            if output[0] >= 0:
-                os.close(output[0])
-            child.run(dict(plan, others=others), job_fd, talk, output[1], filters)
-        for fd in (job_fd, talk, output[1]):
-            if fd >= 0:
-                os.close(fd)
+        memory = os.memfd_create("plan")
+        os.write(memory, marshal.dumps(plan))
+        handed = [memory, job_fd, talk] + [fd for fd in output[1:] if fd >= 0]
+        to_child.sendmsg([b"J"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", handed))])
+        for fd in handed + [plan_fd]:
+            os.close(fd)
         if plan["profile"] == "N":
-            child.become(plan["uid"])
+            child.become(uid)
             syscalls.drop_capabilities()
-            syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
+        syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)     # a change of user has set it anew
         end = _Watch(plan, agent, pid, output[0]).run()
     except Refused as e:
         end = {"refused": e.args[0], "hint": e.args[1]}
     except Exception as e:                              # ours to mend; the agent says so
         end = {"refused": "%s: %s" % (type(e).__name__, e), "hint": "this is a bug in clawlite"}
-    _tell(agent, b"E" + dumps(end).encode())
+    tell(agent, b"E" + dumps(end).encode())
     os._exit(0)
 
 
-def _tell(agent, message: bytes):
+def tell(agent, message: bytes):
+    """Send *message*, whether anybody listens or not."""
     try:
         agent.send(message)
-    except OSError:                                     # nobody listens any more
+    except OSError:
         pass
 
 
 def _build(plan: dict, agent):
-    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     if plan["profile"] == "N":
+        plans.for_namespaces(plan)
         _root(plan)
         if plan["network"]:
             namespaces.loopback_up()
             _door(plan, agent)
-    else:
-        syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-        _folder(plan)
-    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
+        return
+    if plan["network"]:
+        raise Refused("without a network namespace a child with network could go anywhere", probe.NETWORK_HINT)
+    try:
+        plans.for_landlock(plan, landlock.around)
+    except ValueError as e:                             # a denied path that cannot be kept out
+        raise Refused(str(e), "deny a folder with fewer neighbours, or allow user namespaces") from None
+    _folder(plan)
 
 
 def _root(plan: dict):
     """Build the root of profile N: what the system needs, what is declared, and nothing over what is denied."""
-    root = namespaces.Root(plan["tmp_mb"])
-    if not plan["whole"]:
-        root.system()
-    else:
+    root = namespaces.Root(bool(plan["whole"]))
+    if plan["whole"]:
         for name in os.listdir(namespaces.OLD):
-            if name not in ("dev", "proc", "tmp", "lost+found"):
-                path = "/" + name
-                if plan["whole"] == 2 and not os.path.islink(namespaces.OLD + path):
-                    root.bind(path, path, True)
-                else:
-                    root.like(path)
+            path = "/" + name
+            if plan["whole"] == plans.WHOLE_WRITE and not os.path.islink(namespaces.OLD + path) and name not in ("dev", "proc"):
+                root.bind(path, path, True)
+            elif name not in ("dev", "proc", "tmp"):
+                root.like(path)
         root.devices()
     root.proc()
-    root.tmp()
+    if plan["whole"] != plans.WHOLE_WRITE:
+        root.tmp(plan["tmp_mb"])
     for source, target, writable in plan["mounts"]:
         try:
             root.bind(source, target, writable)
         except FileNotFoundError:                       # nothing there to be touched
             continue
         except OSError as e:
-            raise Refused("%s: %s" % (target, e.strerror), "uid %d of the tools must be able to reach it" % os.getuid()) from None
+            raise Refused("%s: %s" % (target, e.strerror), "uid %d of the agent must be able to reach it" % os.getuid()) from None
     for target in plan["masks"]:
         root.mask(target)
-    root.enter()
+    root.close()
 
 
 def _door(plan: dict, agent):
@@ -146,7 +181,7 @@ def _others(plan: dict):
     if plan["max_processes"] is None:
         return None
     if plan["profile"] == "N":
-        return 0 if plan["counts_per_namespace"] else None
+        return 0 if plan["own_users"] else None
     return limits.tasks_of(os.getuid() if plan["uid"] is None else plan["uid"])
 
 
@@ -296,7 +331,7 @@ class _Watch:
     def _report(self) -> dict:
         for data in self._kept:
             for start in range(0, len(data), PART):
-                _tell(self._agent, b"O" + data[start:start + PART])
+                tell(self._agent, b"O" + data[start:start + PART])
         if "private" in self._plan:
             _remove(self._plan["private"])
         status = self._status if self._status is not None else 9
@@ -305,6 +340,22 @@ class _Watch:
 
 
 def _remove(path: str):
-    """Remove the folder *path* and all in it; links are removed, never followed."""
-    from shutil import rmtree
-    rmtree(path, ignore_errors=True)
+    """Remove the folder *path* and all in it as far as it can be; links are removed, never followed (shutil.rmtree needs half of the
+    standard library).
+    """
+    for top, _, names, fd in os.fwalk(path, topdown=False, onerror=None):
+        for name in names + _:
+            try:
+                os.unlink(name, dir_fd=fd)
+            except IsADirectoryError:
+                _quietly(os.rmdir, name, dir_fd=fd)
+            except OSError:
+                pass
+    _quietly(os.rmdir, path)
+
+
+def _quietly(function, *arguments, **more):
+    try:
+        function(*arguments, **more)
+    except OSError:
+        pass
