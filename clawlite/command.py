@@ -27,6 +27,9 @@ def _main(args: list) -> int:
     if args and args[0] == "trace":
         from clawlite.linux.trace import main as trace
         return trace(args[1:])
+    if args and args[0] == "service":
+        from clawlite.linux.service import main as service
+        return service(args[1:])
     try:
         from clawlite.host.cli import main as host
     except ImportError as e:

@@ -35,6 +35,7 @@ here=$(cd -P "$(dirname "$0")" && pwd) || exit 1
 [ $# = 0 ] && set -- run
 case $1 in
 run | ask | serve | trace) set -- "$@" "$here/claw.cbor" ;;
+service) [ "$#" = 2 ] && [ "$2" = install ] && set -- "$@" "$(dirname "$0")/claw.cbor" ;;
 esac
 exec python3 -I -S "$here/clawlite/__main__.py" "$@"
 """

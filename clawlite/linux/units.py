@@ -1,0 +1,99 @@
+"""The systemd units of an agent: texts, made from facts alone.
+
+1. Hardened as far as the process sandbox of tools allows.  It makes user, mount, pid, net and ipc namespaces, mounts a /proc of its own and
+   installs seccomp filters, so RestrictNamespaces, PrivateUsers and a SystemCallFilter without @mount are out of the question.
+2. Nothing may cover any part of /proc: the kernel then refuses a new one in a namespace ("VFS: Mount too revealing").  So no
+   ProtectKernelTunables, ProtectKernelLogs, ProtectProc, ProcSubset.  systemd has to give the service no capability for that.
+3. No MemoryDenyWriteExecute: tools.py may use ctypes callbacks, which write code.
+4. A user's own manager may set little of it up (no mounts), and gets the part that needs no rights.
+"""
+MARK = "# clawlite's own, written by \"clawlite service install\"; remove it with \"clawlite service remove\"."
+
+_FOR_ALL = """\
+UMask=0077
+NoNewPrivileges=yes
+LockPersonality=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+SystemCallArchitectures=native
+SystemCallFilter=@system-service @mount seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self
+SystemCallErrorNumber=EPERM
+TasksMax=256
+"""
+_FOR_SYSTEM = """\
+CapabilityBoundingSet=
+ProtectSystem=strict
+ProtectHome=read-only
+PrivateTmp=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelModules=yes
+RemoveIPC=yes
+DevicePolicy=closed
+DeviceAllow=char-gpiochip rw
+DeviceAllow=char-i2c rw
+DeviceAllow=char-spi rw
+"""
+
+
+class Service:
+    """What a service's units say.
+
+    name      the agent's
+    words     list of str, the command that runs it, paths absolute
+    user      who it runs as; None: the manager's own user, so these are units of that user
+    writable  list of folders that it may write to, beside its temporary ones
+    tty       path of the terminal that it serves, or None: whoever connects to its socket
+    state     folder that agents' state lies in, or None for the default
+    """
+
+    def __init__(self, name: str, words: list, user, writable: list, tty, state=None):
+        self.name, self.words, self.user, self.writable, self.tty, self.state = name, words, user, writable, tty, state
+
+    @property
+    def main(self) -> str:
+        """The unit that is enabled: with a terminal the service, else the socket."""
+        return "clawlite-%s.%s" % (self.name, "service" if self.tty else "socket")
+
+    def units(self) -> list:
+        """Return [(file name, text)]."""
+        if self.tty:
+            return [(self.main, self._service("agent %s on %s" % (self.name, self.tty)))]
+        return [("clawlite-%s.socket" % self.name, self._socket()), ("clawlite-%s@.service" % self.name, self._service("agent %s" % self.name))]
+
+    def _socket(self) -> str:
+        place = "/run" if self.user else "%t"
+        owner = "SocketUser=%s\n" % self.user if self.user else ""
+        return ("%s\n[Unit]\nDescription=clawlite: the door of agent %s\n\n[Socket]\nListenStream=%s/clawlite/%s.sock\nSocketMode=0600\n%s"
+                "# One at a time: two processes of one agent would share its state.\nAccept=yes\nMaxConnections=1\n\n[Install]\nWantedBy=sockets.target\n"
+                % (MARK, self.name, place, self.name, owner))
+
+    def _service(self, title: str) -> str:
+        lines = [MARK, "[Unit]", "Description=clawlite: " + title]
+        if self.tty:
+            device = self.tty.rpartition("/")[2]
+            lines += ["Conflicts=serial-getty@%s.service" % device, "After=serial-getty@%s.service" % device]
+        lines += ["", "[Service]", "ExecStart=" + " ".join(quoted(word) for word in self.words)]
+        if self.tty:
+            # Plain lines without echo: who edits them is the console at the other end.
+            lines += ["ExecStartPre=+/bin/stty -F %s 115200 sane -echo" % quoted(self.tty), "Environment=TERM=dumb", "TTYPath=%s" % self.tty,
+                      "StandardInput=tty", "StandardOutput=tty", "Restart=always", "RestartSec=2"]
+        else:
+            lines += ["StandardInput=socket", "StandardOutput=socket"]
+        lines += ["StandardError=journal"]
+        if self.state:
+            lines += ["Environment=" + quoted("CLAWLITE_STATE=" + self.state)]
+        text = "\n".join(lines) + "\n" + _FOR_ALL
+        if self.user:
+            text += "User=%s\n" % self.user + _FOR_SYSTEM + "".join("ReadWritePaths=%s\n" % quoted(path) for path in self.writable)
+            text += "DeviceAllow=%s rw\n" % self.tty if self.tty else ""
+        if self.tty:
+            text += "\n[Install]\nWantedBy=%s\n" % ("multi-user.target" if self.user else "default.target")
+        return text
+
+
+def quoted(word: str) -> str:
+    """Return *word* as one word of a unit file: systemd.syntax(7), with its specifiers and variables taken literally."""
+    return '"%s"' % word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
