@@ -94,7 +94,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.REFLEX: _compiled(manifest, "reflex", compile_reflex, names),
         layout.REPLAY: _compiled(manifest, "replay", compile_replay, names),
         layout.PINS: _pins(manifest),
-        layout.SANDBOX: sandboxes.section(manifest, pool), layout.TELEMETRY: telemetries.section(manifest),
+        layout.SANDBOX: sandboxes.section(manifest, pool), layout.TELEMETRY: telemetries.section(manifest), layout.LOCAL: sandboxes.local(manifest),
         layout.GUARD: guards.section(manifest, pool),
     }
     sections[layout.AUTOMATA] = table(pool.tables)
@@ -238,7 +238,7 @@ def _companions(manifest) -> list:
 
 SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECORDS: "tool records", layout.RULES: "rules",
                  layout.AUTOMATA: "automata", layout.PROSE: "prose", layout.REFLEX: "reflex", layout.REPLAY: "replay",
-                 layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox", layout.TELEMETRY: "telemetry",
+                 layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox", layout.TELEMETRY: "telemetry", layout.LOCAL: "local",
                  layout.GUARD: "guard"}
 
 

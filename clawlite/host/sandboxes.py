@@ -81,3 +81,11 @@ def _shell(manifest, shell, pool) -> list:
             manifest.problem(manifest.sandbox, ("capabilities", "shell", "blocked_commands", index), "expected words of a command, and * between them",
                              hint="to block every command: mode: deny")
     return [SHELL[shell.mode], list(shell.blocked_commands or []), patterns]
+
+
+def local(manifest) -> list | None:
+    """Return what clawlite.toml adds to the tools of this machine: [relaxed, environment, writable, search]; None for nothing."""
+    sandbox, search = manifest.settings.sandbox, manifest.settings.search
+    record = [list(getattr(sandbox, name) or []) for name in ("relaxed", "environment", "writable")]
+    record.append(None if search is None else [search.endpoint, search.header or "", search.credential or ""])
+    return record if any(record) and manifest.tools else None

@@ -19,8 +19,10 @@ from clawlite.host.tomllines import TOMLDocument
 
 FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file
-NOT_BUILT = ("gateway", "cron", "mqtt", "webhook", "telegram", "mcp", "search", "logs", "relaxed", "registries", "tenant_id",
+NOT_BUILT = ("gateway", "cron", "mqtt", "webhook", "telegram", "mcp", "logs", "registries", "tenant_id",
              "time_zone")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLACE = re.compile(r"/[^\0]*|\$[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])")
 
 
@@ -64,6 +66,40 @@ class Budget(Strict):
     max_tool_result_bytes: Annotated[int, Meta(ge=64, le=65536)] | None = None
 
 
+class Sandbox(Strict):
+    """What this machine adds to the manifest's Sandbox of level process.
+
+    relaxed      limits that may be kept in part, where the kernel cannot keep them whole
+    environment  variables of the agent that its tools get too
+    writable     files and folders, beside the manifest's mounts; "$NAME" is what that variable says
+    """
+    relaxed: list[Literal["memory_mb", "cpu_shares", "max_processes", "max_open_files"]] | None = None
+    environment: list[Text] | None = None
+    writable: list[Text] | None = None
+
+    @staticmethod
+    def more(value: dict, report) -> None:
+        for field, form, wanted in (("environment", _VARIABLE, "the name of a variable"), ("writable", _PLACE, "an absolute path, or $NAME")):
+            for index, text in enumerate(value[field] if isinstance(value.get(field), list) else ()):
+                if isinstance(text, str) and text and not form.fullmatch(text):
+                    report((field, index), "", wanted, quoted(text))
+
+
+class Search(Strict):
+    """Where web-search asks: a URL with {query} in it; header and credential: the name of a header and of the secret that it holds."""
+    endpoint: Text
+    header: Text | None = None
+    credential: Text | None = None
+
+    @staticmethod
+    def more(value: dict, report) -> None:
+        endpoint = value.get("endpoint")
+        if isinstance(endpoint, str) and "{query}" not in endpoint:
+            report(("endpoint",), "", "a URL with {query} in it", quoted(endpoint))
+        if ("header" in value) != ("credential" in value):
+            report(("header" if "header" in value else "credential",), "header and credential go together", key=True)
+
+
 class File(Strict):
     reflex: Text | None = None
     replay: Text | None = None
@@ -73,6 +109,8 @@ class File(Strict):
     oauth2: dict[str, OAuth2] | None = None
     budget: Budget | None = None
     prefer: Literal["cost", "speed", "intelligence"] | None = None
+    sandbox: Sandbox | None = None
+    search: Search | None = None
 
 
 @dataclasses.dataclass
@@ -87,6 +125,8 @@ class Settings:
     oauth2                    {name of a provider: OAuth2}
     budget                    Budget
     prefer                    "cost", "speed", "intelligence", or None
+    sandbox                   Sandbox
+    search                    Search, or None
     place                     where problems of later stages are reported: ``where("pins", 0, "kind")`` gives (file, line)
     """
     reflex: str = None
@@ -101,6 +141,8 @@ class Settings:
     oauth2: dict = dataclasses.field(default_factory=dict)
     budget: Struct = dataclasses.field(default_factory=Budget)
     prefer: str = None
+    sandbox: Struct = dataclasses.field(default_factory=Sandbox)
+    search: Struct = None
     place: Place = dataclasses.field(default=LinePlace(FILE), repr=False)
 
     def where(self, *path) -> tuple:
@@ -137,6 +179,8 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.oauth2 = file.oauth2 or {}
         settings.budget = file.budget or Budget()
         settings.prefer = file.prefer
+        settings.sandbox = file.sandbox or Sandbox()
+        settings.search = file.search
     _check_pins(known.get("pins"), place, problems)
     return settings
 

@@ -112,6 +112,11 @@ class Fetcher:
                                                           {"tool": fetch.tool}))))
         return ended
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is under way."""
+        return bool(self._running)
+
     def deadline(self):
         """Return the time at which ``poll`` has something to do whatever comes, or None."""
         return min((fetch.due_ms for fetch in self._running.values()), default=None)

@@ -14,7 +14,7 @@ from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import TEXT, TOO_LONG
 from clawlite.core.handlers import Handlers
-from clawlite.core.image import GUARD, HAS_SIDE_EFFECTS, PINS, TELEMETRY
+from clawlite.core.image import GUARD, HAS_SIDE_EFFECTS, LOCAL, PINS, TELEMETRY
 from clawlite.core.pins import SimulatedPins
 from clawlite.core.session import Session
 from clawlite.core.text import decode_utf8
@@ -48,13 +48,6 @@ class Shell:
         functions = {}
         pins = SimulatedPins(image.section(PINS) or [], now_ms)
         self.handlers = Handlers(HANDLERS, functions, pins)
-        profile = None
-        if image.agent.isolation or not {"files", "shell", "web"}.isdisjoint(image.requires):
-            from clawlite.core.profile import profile_of
-            from clawlite.linux.work import Work
-            profile = profile_of(image)
-            self.handlers = Work(self.handlers, profile, image)
-        image.workspace = workspace.folder(profile, state_folder(image.agent.name))
         self.agent = Agent(image, now, MAX_TASKS)
         self.session = Session(self.agent, loads)
         self.session.set_clock(int(time.time()), now)
@@ -88,7 +81,10 @@ class Shell:
         self.remote = None
         if "http" in image.requires or "https" in image.requires:
             self.agent.prepare = self.reach
-        self.starting = Starting(self, folder, functions)
+        image.workspace = workspace.folder(None, state_folder(image.agent.name))
+        self.starting = Starting(self, folder, None if image.agent.isolation else functions)
+        if image.agent.isolation or not {"files", "shell", "web"}.isdisjoint(image.requires):
+            self.isolate()
         if not operator:
             self.starting.start()       # a person is told at once of what fails, and mends it
 
@@ -98,6 +94,17 @@ class Shell:
         self.remote = Remote(self.agent, signals.waker(), now_ms)
         if self.telemetry:
             self.telemetry.watch(self.agent.meter)
+
+    def isolate(self):
+        """Load what runs tools elsewhere than in this process."""
+        from clawlite.core.profile import profile_of
+        from clawlite.linux.work import Work
+        image = self.agent.image
+        profile = profile_of(image)
+        image.workspace = workspace.folder(profile, state_folder(image.agent.name))
+        self.handlers = Work(self.handlers, image, profile, state_folder(image.agent.name), signals.waker(), now_ms,
+                             self.starting.source, image.section(LOCAL))
+        self.wire.others = self.handlers.descriptors
 
     # -- the loop
 

@@ -1,6 +1,6 @@
 """What STARTING does on Linux, and what keeps an agent going when something fails (CKP 0.2.0, section 8; docs/adr/0013).
 
-1. STARTING: tools.py runs, and where policies demand a log (audit-only) it can be written.
+1. STARTING: tools.py runs (at level none), and where policies demand a log (audit-only) it can be written.
 2. ERROR comes of three things: that fails, that log fails later, or the loop meets what nobody expected.
 3. A person at a console is told of a start that fails at once, and mends it; an operator's agent tries again.
 """
@@ -20,14 +20,14 @@ class Starting:
 
     shell      ``shell.Shell``, whole
     folder     where tools.py lies
-    functions  dict that gets the functions of tools.py when it runs
+    functions  dict that gets the functions of tools.py when it runs; None: it runs in a sandbox, at each call
     Raises ``ImageMismatch`` when tools.py is not the file that the image was built with.
     """
 
     def __init__(self, shell, folder: str, functions: dict):
         image = shell.agent.image
         self._shell = shell
-        self._source = maker.find(image, folder)
+        self.source = maker.find(image, folder)
         self._functions = functions
         self._demands_log = "log" in image.requires
         shell.agent.lifecycle.starting = self.start
@@ -35,9 +35,9 @@ class Starting:
 
     def start(self):
         """Do what STARTING does.  Raises ``ClawError``; KeyboardInterrupt when a signal ends tools.py."""
-        if self._source:
-            self._functions.update(maker.functions(*self._source))
-            self._source = None
+        if self.source and self._functions is not None:
+            self._functions.update(maker.functions(*self.source))
+            self.source = None
         if self._demands_log:
             self._shell.log.check()
 

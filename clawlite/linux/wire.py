@@ -72,6 +72,7 @@ class Wire:
         self._waiting = []
         self._size = 0
         self._stuck = False             # it polls writable, and takes nothing
+        self.others = ()                # more descriptors that end a wait when they are readable; whose they are reads them
         self.at_end = False             # no more input will come
         self.broken = False             # nobody reads what is written
 
@@ -93,6 +94,8 @@ class Wire:
             poll.register(self._in, select.POLLIN)
         if self._wake is not None:
             poll.register(self._wake, select.POLLIN)
+        for fd in self.others:
+            poll.register(fd, select.POLLIN)
         if self._stuck:
             timeout_ms = _AGAIN_MS if timeout_ms is None else min(timeout_ms, _AGAIN_MS)
         elif self._size:

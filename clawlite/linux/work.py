@@ -1,72 +1,178 @@
-"""Where tools run on Linux: in this process, in the sandbox, or on a connection (DESIGN 7 and 11; docs/adr/0018).
+"""Where tools run on Linux: in this process, in the sandbox, or on a connection (docs/adr/0018).
 
-    functions of tools.py     level none: here (core/handlers.py); level process: a child in the sandbox
-    files, memory, commands   builtin.py says where
+    functions of tools.py     level none: here (core/handlers.py); level process: a child of the sandbox for each call
+    files, shells, memory     builtin.py says which of both
+    web                       on a connection of this process, under the sandbox's network rules (fetch.py)
     pins                      here, on every level: they are this program's own code, and touch nothing but declared pins
 
 It speaks as core/handlers.py does, so that the shell knows one of them.
 """
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.image import BUILTIN, HAS_BOARD
-from clawlite.core.profile import NONE
+import os
+
+from clawlite.core.errors import ClawError
+from clawlite.core.image import GENERATOR, HAS_BOARD, MAKER
+from clawlite.core.header import shaped
+from clawlite.core.profile import DENY, NONE, SCOPED
+
+WEB = ("web-fetch", "web-search")
+_LOCAL = ([str], [str], [str], [None, (str, str, str)])         # core/header.py
 
 
 class Work:
     """What runs, of one agent.
 
     handlers  ``handlers.Handlers``, what runs in this process
-    profile   ``profile.Profile`` of *image*
+    image     ``image.Image``
+    profile   ``profile.Profile``
+    state     the agent's folder
+    wake      descriptor that wakes the loop, by a byte written to it
+    now_ms    function -> monotonic ms
+    source    (path, source) of tools.py, or None
+    local     section LOCAL of the image: [relaxed, environment, writable, search], or None
+
+    descriptors  list of those that are readable when ``poll`` has something; it changes
     """
 
-    def __init__(self, handlers, profile, image):
+    def __init__(self, handlers, image, profile, state: str, wake: int, now_ms, source=None, local=None):
+        from clawlite.linux.builtin import Builtins
+        self.descriptors = []
         self._handlers = handlers
-        self._profile = profile
         self._image = image
-        self._builtins = None
+        self._profile = profile
+        self._relaxed, self._variables, writable, self._search = shaped(local or [[], [], [], None], _LOCAL, "what is local")
+        if profile.files == SCOPED:
+            profile.mounts += [(path, True) for path in map(os.path.expandvars, writable) if path.startswith("/")]
+        self._state = state
+        self._wake = wake
+        self._now_ms = now_ms
+        self._source = source
+        self._builtins = Builtins(profile, image.automaton, state, image.workspace)
+        self._engine = None
+        self._fetcher = None
+        self._jobs = {}                 # task -> name of the tool in the sandbox, None for a function of tools.py
+        if profile.level != NONE:
+            self._sandbox().prepare()
 
     @property
     def is_busy(self) -> bool:
-        """Whether something goes on in this process, which has to be stepped."""
-        return self._handlers.is_busy
+        """Whether something goes on."""
+        return self._handlers.is_busy or bool(self._jobs) or self._fetcher is not None and self._fetcher.is_busy
 
     def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         """Start *tool*; return its outcome, or None when it goes on (see ``poll``)."""
         kind, name = tool.handler
-        if kind == BUILTIN and not tool.flags & HAS_BOARD and self.builtins.runs_here(name):
-            return self._builtins.here(name, arguments)
-        if self._profile.level == NONE or tool.flags & HAS_BOARD:
-            return self._handlers.start(task, tool, arguments, due_ms, now_ms)
-        return False, SandboxDenied("%s: it needs a sandbox of level process, and this device has none" % tool.name,
-                                    "declare level: none to run tools in the agent's own process",
-                                    {"tool": tool.name, "sandbox": self._profile.name or None, "reason": "missing mechanism",
-                                     "required": ["process"], "missing": ["process"], "available": ["none"]})
+        try:
+            if kind == MAKER:
+                if self._profile.level != NONE:
+                    return self._function(task, tool, arguments, due_ms, now_ms)
+            elif name in WEB:
+                return self._web().start(task, self._profile, name, arguments, due_ms)
+            elif not tool.flags & HAS_BOARD:
+                return self._builtin(task, name, arguments, due_ms, now_ms)
+        except ClawError as e:
+            return False, e
+        return self._handlers.start(task, tool, arguments, due_ms, now_ms)
 
-    @property
-    def builtins(self):
-        """The ``builtin.Builtins``, loaded when one is called."""
-        if self._builtins is None:
-            from clawlite.linux.builtin import Builtins
-            from clawlite.linux.files import state_folder
-            image = self._image
-            self._builtins = Builtins(self._profile, image.automaton, state_folder(image.agent.name), image.workspace)
-        return self._builtins
+    def _function(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
+        from clawlite.linux.sandbox.jobs import Function
+        path, source = self._source
+        job = Function(path, source, tool.handler[1], arguments, bool(tool.flags & GENERATOR), self._environment())
+        return self._begin(task, None, job, due_ms, now_ms)
+
+    def _builtin(self, task: int, name: str, arguments: dict, due_ms, now_ms: int):
+        from clawlite.linux.builtin import milliseconds
+        if self._builtins.runs_here(name):
+            return self._builtins.here(name, arguments)
+        own = milliseconds(name, arguments)
+        if own is not None:
+            due_ms = now_ms + own if due_ms is None else min(due_ms, now_ms + own)
+        return self._begin(task, name, self._builtins.job(task, name, arguments), due_ms, now_ms)
+
+    def _begin(self, task: int, name, job, due_ms, now_ms: int):
+        outcome = self._sandbox().start(task, self._profile, job, due_ms, now_ms)
+        self._jobs[task] = name
+        return None if outcome is None else self._ended(task, outcome)
+
+    def _ended(self, task: int, outcome: tuple) -> tuple:
+        name = self._jobs.pop(task)
+        if name is None:
+            return outcome
+        self._builtins.ended(task)
+        return self._builtins.outcome(name, outcome)
 
     def resume(self, task: int, outcome: tuple, now_ms: int):
-        """Go on with what asked a provider."""
-        self._handlers.resume(task, outcome, now_ms)
+        """Go on with what asked a provider: *outcome* is (True, text) or (False, error)."""
+        if task in self._jobs:
+            self._engine.resume(task, outcome, now_ms)
+        else:
+            self._handlers.resume(task, outcome, now_ms)
 
     def poll(self, now_ms: int) -> list:
         """Step what is due; return [(task, outcome), ...] of what has ended, or asks (core/handlers.py)."""
-        return self._handlers.poll(now_ms)
+        ended = self._handlers.poll(now_ms) if self._handlers.is_busy else []
+        if self._jobs:
+            for task, outcome in self._engine.poll(now_ms):
+                if task in self._jobs:
+                    ended.append((task, outcome if outcome[0] is None else self._ended(task, outcome)))
+        if self._fetcher is not None:
+            ended += self._fetcher.poll()
+        return ended
 
     def cancel(self, task: int):
         """End the work of *task*, if it has any."""
+        if self._jobs.pop(task, self) is not self:
+            self._engine.cancel(task)
+            self._builtins.ended(task)
+        elif self._fetcher is not None:
+            self._fetcher.cancel(task)
         self._handlers.cancel(task)
 
     def close(self):
         """End all work."""
+        for task in list(self._jobs):
+            self.cancel(task)
+        if self._engine is not None:
+            self.descriptors.clear()
+            self._engine.close()
+            self._engine = None
+        if self._fetcher is not None:
+            self._fetcher.close()
+            self._fetcher = None
         self._handlers.close()
 
     def deadline(self):
-        """Return the monotonic time at which ``poll`` has something to do, or None."""
-        return self._handlers.deadline()
+        """Return the monotonic time at which ``poll`` has something to do although nothing woke the loop, or None."""
+        parts = [self._handlers] + [part for part in (self._engine, self._fetcher) if part is not None]
+        return min([at for at in [part.deadline() for part in parts] if at is not None], default=None)
+
+    # -- what is made when it is first needed
+
+    def _sandbox(self):
+        if self._engine is None:
+            from clawlite.linux.sandbox.engine import Engine
+            proxy = None
+            if self._profile.network != DENY:
+                from clawlite.linux.egress import Egress
+                proxy = Egress
+            self._engine = Engine(self._image.workspace, [self._state], proxy, relaxed=frozenset(self._relaxed))
+            self.descriptors.append(self._engine.fileno())
+        return self._engine
+
+    def _web(self):
+        if self._fetcher is None:
+            from clawlite.linux.fetch import Fetcher
+            self._fetcher = Fetcher(self._wake, self._now_ms, self._endpoint())
+        return self._fetcher
+
+    def _endpoint(self):
+        """Return the ``fetch_search.Search`` that the settings name, or None."""
+        if self._search is None:
+            return None
+        from clawlite.linux.fetch_search import Search
+        from clawlite.linux.secrets import resolve, stores
+        endpoint, header, name = self._search
+        return Search(endpoint, header, (lambda: resolve(name, stores(self._image.agent.name))) if name else None)
+
+    def _environment(self) -> dict:
+        """Return what the maker's functions get of this process's environment."""
+        return {name: os.environ[name] for name in self._variables if name in os.environ}
