@@ -67,6 +67,18 @@ def inspect(image, as_json):
     ui.inspected(inspection.inspect_file(image), as_json)
 
 
+@cli.command()
+@click.argument("manifest", default=".")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+def tools(manifest, as_json):
+    """Show every tool an agent has: arguments, sandbox, handler, and what policy will say.
+
+    MANIFEST may be an image.
+    """
+    from clawlite.host import tool_table
+    ui.tools(tool_table.rows(manifest), as_json)
+
+
 class _Boards(click.Group):
     """``boards new`` is a command; any other word is the name of a board."""
 

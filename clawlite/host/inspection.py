@@ -7,17 +7,44 @@ from clawlite.core.policy import ACTIONS
 from clawlite.host.compiler import AUTONOMY, SECTION_NAMES
 
 
+def is_image(path: str) -> bool:
+    """Return whether *path* is an image, or calls itself one: its errors are an image's then."""
+    try:
+        with open(path, "rb") as file:
+            return path.endswith(".cbor") or file.read(3) == header.MAGIC
+    except OSError:
+        return path.endswith(".cbor")
+
+
 def inspect_file(path: str) -> dict:
     """Return what the image in the file *path* holds (see ``inspect``).  Raises ``ImageError``, which names the file."""
+    return _named(path, inspect)
+
+
+def opened(path: str) -> layout.Image:
+    """Return the image in the file *path*, its digest checked.  Raises ``ImageError``, which names the file."""
+    return _named(path, checked)
+
+
+def _named(path: str, work):
     try:
         with open(path, "rb") as file:
             data = file.read(header.MAX_IMAGE + 1)
     except OSError as e:
         raise ImageError(f"{path}: {e.strerror}", "name an image; make one with: clawlite build") from None
     try:
-        return inspect(data)
+        return work(data)
     except ImageError as e:
         raise type(e)(f"{path}: {e.message}", e.hint or "build it again") from None
+
+
+def checked(data: bytes) -> layout.Image:
+    """Return the image *data*, its digest checked.  Raises ``ImageError``."""
+    def read(offset: int, length: int) -> bytes:
+        return data[offset:offset + length]
+    image = layout.Image(read, len(data), 1024)
+    seal.check(read, len(data), image.seal_at)
+    return image
 
 
 def inspect(data: bytes) -> dict:
@@ -26,10 +53,7 @@ def inspect(data: bytes) -> dict:
     Keys: agent, version, compiler, format, bytes, signed, autonomy, level, tool_calls_per_minute, requires, sections, companions, tools,
     rules.
     """
-    def read(offset: int, length: int) -> bytes:
-        return data[offset:offset + length]
-    image = layout.Image(read, len(data), 1024)
-    seal.check(read, len(data), image.seal_at)
+    image = checked(data)
     agent = image.agent
     return {
         "agent": agent.name, "version": agent.version, "identity": agent.identity, "compiler": image.compiler,

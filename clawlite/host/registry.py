@@ -34,6 +34,12 @@ def document(namespace: str, name: str, version: str) -> Document:
     return found
 
 
+def schemas(name: str) -> tuple:
+    """Return (input schema, output schema or None) of the tool *name* of this registry."""
+    spec = yamltext.read((_FOLDER / f"{name}.yaml").read_bytes(), name).data["spec"]
+    return spec["input_schema"], spec.get("output_schema")
+
+
 def ability(name: str) -> str:
     """Return the ability that a device must have for the tool *name*; "pins" for one that is not in the registry, which none has."""
     if name not in names():

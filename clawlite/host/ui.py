@@ -83,6 +83,11 @@ def inspected(found: dict, as_json: bool) -> None:
         print(inspection.text(found))
 
 
+def tools(rows: list, as_json: bool) -> None:
+    from clawlite.host.tool_table import text
+    document(rows) if as_json else print(text(rows))
+
+
 def simulating(facts: dict, as_json: bool) -> None:
     print(json.dumps(facts, ensure_ascii=False) if as_json else facts["port"], flush=True)
     talk(f"A virtual board ({facts['board']}) is on {facts['link'] or facts['port']}; Ctrl-C ends it.")
