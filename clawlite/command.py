@@ -30,6 +30,9 @@ def _main(args: list) -> int:
     if args and args[0] == "service":
         from clawlite.linux.service import main as service
         return service(args[1:])
+    if args and args[0] == "audit":
+        from clawlite.linux.auditshow import main as audit
+        return audit(args[1:])
     try:
         from clawlite.host.cli import main as host
     except ImportError as e:

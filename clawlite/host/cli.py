@@ -15,6 +15,7 @@ DEVICE_HELP = """Talk to an agent:
   clawlite ask TEXT [MANIFEST|IMAGE]     one turn, then exit
   clawlite serve [MANIFEST|IMAGE] --stdio    CKP JSON-RPC for an operator
   clawlite trace [CALL] [MANIFEST|IMAGE]     why policy decided a past call so
+  clawlite audit [verify] [MANIFEST|IMAGE]   what is on record, and whether all of it is
 
 MANIFEST is claw.yaml in the current folder unless named."""
 

@@ -26,7 +26,7 @@ from clawlite.linux.screen import Screen
 from clawlite.linux.starting import Starting
 from clawlite.linux.wire import MAX_LINE, now_ms, open_line
 
-ABILITIES = ("files", "guard", "http", "https", "log", "pins", "process", "reflex", "replay", "shell", "telemetry", "tools", "tools.py", "web")
+ABILITIES = ("audit", "files", "guard", "http", "https", "log", "pins", "process", "reflex", "replay", "shell", "telemetry", "tools", "tools.py", "web")
 MAX_TASKS = 1024
 LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
 
@@ -65,6 +65,10 @@ class Shell:
             image.guard = guard_of(image)
         guard = image.guard
         self.log = Log(image.agent.name, dumps if guard is None else lambda event: guard.text(dumps(event)))
+        self.audit = None
+        if guard is not None and guard.audit:
+            from clawlite.linux.audit import Audit
+            self.audit = Audit(image, guard.clean)
         self.kept = Kept(self.agent, now_ms)
         self._carry = self._table()
         self.telemetry = None
@@ -125,6 +129,8 @@ class Shell:
         self.screen.close()
         self.wire.flush(LEAVE_MS)
         self.log.close()
+        if self.audit:
+            self.audit.close()
         self.kept.close()
         if self.telemetry:
             self.telemetry.close()
@@ -262,6 +268,9 @@ class Shell:
     def _log(self, effect: tuple):
         event = effect[1]
         event["timestamp"] = self.time_stamp()
+        if self.audit:
+            self.audit.write(event)
+            event.pop("output", None)   # for the audit alone
         self.log.write(event)
 
     def _note(self, effect: tuple):

@@ -40,6 +40,8 @@ class Starting:
             self.source = None
         if self._demands_log:
             self._shell.log.check()
+        if self._shell.audit:
+            self._shell.audit.check()
 
     def keep(self, first=None):
         """Step until the shell has its exit code; what a step raises is an ERROR, and the next one comes after a pause.
@@ -58,8 +60,12 @@ class Starting:
                 self._stumbled(e)
 
     def flush(self) -> bool:
-        """Write the log.  Where policies demand it, a log that cannot be written is an ERROR: then this returns False."""
-        if self._shell.log.flush() or not self._demands_log:
+        """Write the log and the audit.  One that policies demand and that cannot be written is an ERROR: then this returns False."""
+        logged, audit = self._shell.log.flush(), self._shell.audit
+        if audit and not audit.flush():
+            self._shell.agent.lifecycle.fail(ClawError(audit.told, "make room for it, or make its folder writable"), now_ms())
+            return False
+        if logged or not self._demands_log:
             return True
         self._shell.agent.lifecycle.fail(ClawError("the log that a policy demands (audit-only) cannot be written",
                                                    "make room for it, or make its folder writable"), now_ms())

@@ -1,0 +1,104 @@
+"""The audit of one agent (CKP 0.2.0, 5.8 ``audit``): what was decided and what was run, each one record, in a chain (auditchain.py).
+
+1. A record is made of the event that the pipeline logs (core/tools.py): there is no second source.
+2. Records wait for ``flush``, which comes before anybody hears what came of them, and before a tool with side effects begins.
+3. An audit that cannot be written is an error of the whole agent: nothing more runs (starting.py).
+4. No secret stands in a record, whatever else policies say of secrets.
+"""
+import time
+
+from clawlite.core.clock import iso8601
+from clawlite.core.errors import ClawError
+from clawlite.core.render import canonical
+from clawlite.linux.files import state_folder
+
+MOST_TEXT = 4096                # characters of arguments, or of a result
+MOST_WAITING = 4096             # records that wait for a disk that takes them again
+_EVENTS = ("tool.call", "tool.approval", "task.cancelled")
+_PLAIN = ("tool", "caller", "request_id", "action", "rule_id", "approval", "answer", "reason", "status", "code", "limit", "again", "attempts",
+          "found", "duration_ms", "sandbox", "image")
+
+
+def store_of(agent: str, destination: str, kept_s=None):
+    """Return the store of *destination*, "file" or "sqlite"."""
+    if destination == "sqlite":
+        from clawlite.linux.auditsqlite import SQLiteStore as Store
+    else:
+        from clawlite.linux.auditfile import FileStore as Store
+    return Store(state_folder(agent), agent, kept_s)
+
+
+class Audit:
+    """What is kept, and what waits to be.
+
+    image   ``image.Image`` whose section GUARD has an audit
+    clean   function(text) -> text without secrets
+    store   of ``store_of``
+    """
+
+    def __init__(self, image, clean, store=None):
+        self._inputs, self._outputs, self._approvals, kept_s, destination = image.guard.audit
+        self._image, self._clean = image, clean
+        self._store = store or store_of(image.agent.name, destination, kept_s)
+        self._waiting = []
+        self._told = ""
+
+    def write(self, event: dict):
+        """Take one event of the log that has its time stamp; others than those of calls are passed over."""
+        kind = event["event"]
+        if kind not in _EVENTS or kind == "tool.approval" and not self._approvals or kind == "task.cancelled" and not event.get("tool"):
+            return
+        record = {"time": event["timestamp"], "event": kind}
+        for name in _PLAIN:
+            if event.get(name) is not None:
+                record[name] = event[name]
+        if not self._approvals:
+            record.pop("approval", None)
+        if "sandbox" not in record and self._image.agent.sandbox:
+            record["sandbox"] = self._image.agent.sandbox
+        if "trace" in event:
+            record["trace"] = [[self._image.rule(number)[0], matched] for number, matched in event["trace"]]
+        if self._inputs and "arguments" in event:
+            record["arguments"] = canonical(event["arguments"], MOST_TEXT)
+        if self._outputs and "output" in event:
+            text = event["output"]
+            record["output"] = text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "..."
+        self._waiting.append(record)
+
+    def flush(self) -> bool:
+        """Write what waits; what that returned True for is not lost by ``kill -9``.  False: it could not be written."""
+        if self._waiting or self._told:
+            try:
+                self.check()
+            except ClawError as e:
+                self._told = e.message
+                return False
+        return True
+
+    @property
+    def told(self) -> str:
+        """Why the last ``flush`` failed, "" when it did not."""
+        return self._told
+
+    def check(self):
+        """Write what waits, and see that more could be written.  Raises ``ClawError``."""
+        waiting = self._waiting
+        try:
+            self._store.append(self._lines, int(time.time()))
+        except OSError as e:
+            del waiting[MOST_WAITING:]
+            raise ClawError("the audit cannot be written: %s" % e.strerror, "make room for it, or make its folder writable") from None
+        waiting.clear()
+        self._told = ""
+
+    def _lines(self, head) -> bytes:
+        from clawlite.linux.auditchain import line
+        problem = self._store.problem()
+        if problem:                     # it is on record, too, and verify finds it where it is
+            self._waiting.insert(0, {"time": iso8601(int(time.time())), "event": "audit.problem", "problem": problem})
+        return b"".join([line(head, record, self._clean) for record in self._waiting])
+
+    def close(self):
+        """Write what waits, and end."""
+        self.flush()
+        self._store.close()

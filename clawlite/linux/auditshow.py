@@ -1,0 +1,148 @@
+"""``clawlite audit``: what is on record of an agent, and whether all of it is; with the standard library alone."""
+import os
+
+from clawlite.core.errors import ClawError
+from clawlite.core.guards import Guards
+from clawlite.core.image import GUARD
+from clawlite.core.printable import printable
+from clawlite.linux import files
+from clawlite.linux.auditchain import verify
+from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.trace import image_of
+from clawlite.linux.verbs import failed
+
+USAGE = "usage: clawlite audit [verify] [MANIFEST | IMAGE] [--last N] [--anchor N:HASH] [--json]"
+HELP = """The audit of an agent: each call, what decided and what came of it.  --last N shows the last N records (20; 0: all).
+verify looks whether records were changed, removed, moved or cut off; with --anchor N:HASH also that record N is the one that was
+noted earlier (verify prints the last one's).  It exits with 1 when something is wrong."""
+_LAST = 20
+
+
+def main(args: list) -> int:
+    """Run the verb; return the exit code."""
+    if "--help" in args or "-h" in args:
+        print(USAGE + "\n\n" + HELP)
+        return 0
+    try:
+        words, as_json, last, anchor = _parsed(args)
+    except ClawError as e:
+        return failed("%s\n%s" % (e.message, USAGE))
+    checks = words[:1] == ["verify"]
+    words = words[1:] if checks else words
+    if len(words) > 1 or words and words[0].startswith("-"):
+        return failed("unexpected %s\n%s" % (words[-1], USAGE))
+    try:
+        image = files.open_image(image_of(words[0] if words else "."))
+    except ClawError as e:
+        return _refused(e, as_json, 2)
+    try:
+        lines, head, folder = opened(image)
+        if checks:
+            return _verified(verify(lines, head, image.agent.name, anchor), folder, as_json)
+        return _shown(lines, last, as_json)
+    except OSError as e:
+        return _refused(ClawError("the audit cannot be read: %s" % e.strerror), as_json, 1)
+    except ClawError as e:
+        return _refused(e, as_json, 1)
+
+
+def _parsed(args: list) -> tuple:
+    """Return (words, as JSON, how many of the last, anchor or None).  Raises ``ClawError``."""
+    words, as_json, last, anchor = [], False, _LAST, None
+    rest = iter(args)
+    for arg in rest:
+        if arg == "--json":
+            as_json = True
+        elif arg == "--last":
+            value = next(rest, "")
+            if not value.isascii() or not value.isdigit():
+                raise ClawError("--last: expected a number")
+            last = int(value)
+        elif arg == "--anchor":
+            n, _, hash = next(rest, "").partition(":")
+            if not n.isdigit() or len(hash) != 64:
+                raise ClawError("--anchor: expected the number of a record, a colon and 64 hexadecimal digits")
+            anchor = (int(n), hash.lower())
+        else:
+            words.append(arg)
+    return words, as_json, last, anchor
+
+
+def opened(image) -> tuple:
+    """Return (lines, head, folder) of the audit of *image*.  Raises ``ClawError`` when there is none."""
+    record = image.section(GUARD)
+    audit = Guards(record).audit if record else None
+    if audit is None:
+        raise ClawError("%s keeps no audit" % image.agent.name, "add audit: { destination: file } to a policy")
+    if audit[4] == "sqlite":
+        from clawlite.linux.auditsqlite import read
+    else:
+        from clawlite.linux.auditfile import read
+    folder = files.state_folder(image.agent.name)
+    lines, head, is_there = read(folder)
+    if not is_there:
+        raise ClawError("there is no audit in %s" % folder, "let the agent call a tool first; if it has, somebody removed it")
+    return lines, head, folder
+
+
+def _verified(found: dict, folder: str, as_json: bool) -> int:
+    if as_json:
+        print(dumps(found))
+    elif found["ok"]:
+        print("%d records, %s to %s, all as they were written" % (found["records"], found["first"], found["last"]) if found["records"]
+              else "no records yet")
+        if found["records"]:
+            print("to note elsewhere: --anchor %d:%s" % (found["last"], found["hash"]))
+    else:
+        print("%d records in %s; they are not as they were written:" % (found["records"], folder))
+        for problem in found["problems"][:20]:
+            print("  " + problem)
+        if len(found["problems"]) > 20:
+            print("  and %d more" % (len(found["problems"]) - 20))
+    return 0 if found["ok"] else 1
+
+
+def _shown(lines, last: int, as_json: bool) -> int:
+    from collections import deque
+    kept = deque(lines, last or None)
+    records = []
+    for data in kept:
+        try:
+            records.append(loads(data))
+        except ClawError:
+            records.append({"damaged": data.decode("utf-8", "replace")})
+    if as_json:
+        print(dumps(records))
+        return 0
+    for record in records:
+        os.write(1, printable(_line(record).encode("utf-8", "replace")) + b"\n")
+    return 0
+
+
+def _line(record: dict) -> str:
+    """Return one record as a line for a person."""
+    if "damaged" in record or not isinstance(record.get("n"), int):
+        return "   ? damaged: %.100s" % record.get("damaged", record)
+    said = [str(record.get("problem") or record.get("tool") or "")]
+    if record.get("arguments"):
+        said.append(str(record["arguments"])[:80])
+    decided = record.get("action")
+    if decided:
+        said.append("%s by %s" % (decided, "rule %s" % record["rule_id"] if record.get("rule_id") else "no rule"))
+    for name in ("approval", "answer", "limit", "reason", "status"):
+        if record.get(name):
+            said.append("%s" % record[name] if name == "status" else "%s: %s" % (name, record[name]))
+    if record.get("code"):
+        said.append("(%s)" % record["code"])
+    if record.get("found"):
+        said.append("found: " + ", ".join(map(str, record["found"])))
+    if record.get("duration_ms") is not None:
+        said.append("%s ms" % record["duration_ms"])
+    return "%4d %s %-13s %s" % (record["n"], record.get("time", "-"), record.get("event", "?"), "  ".join(said))
+
+
+def _refused(e, as_json: bool, code: int) -> int:
+    if as_json:
+        print(dumps({"error": e.to_json()}))
+    failed(e.message + (" - " + e.hint if e.hint else ""))
+    return code
