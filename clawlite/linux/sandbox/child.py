@@ -16,45 +16,60 @@ from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.sandbox import landlock, limits, namespaces, seccomp, syscalls
 
 PART = 32768                    # bytes of one message
-_NOTHING = "/dev/null"
 
 
 class Ended(BaseException):
     """The call's time is over: raised wherever the function is, so that its ``finally`` blocks run."""
 
 
-def wait(line, filters):
-    """Wait for the call that the warden takes, and become its job.  Never returns.
+def wait(line: int, found: dict, uid, filters):
+    """Give up what no call needs, wait for the call that the warden takes, and become its job.  Never returns.
 
-    line  socket to the warden: plan, job, the line to the agent and, for a command, a pipe come as descriptors
-    filters  function(seccomp.Rules) -> code
+    line     socket to the warden: plan, job, the line to the agent and, for a command, a pipe come as descriptors
+    found    what the probe says;  uid  of the tools, or None;  filters  ``seccomp.Filters``
     """
+    _close_all_but(line)
+    os.setsid()
+    os.umask(0o022)
+    syscalls.drop_bounding()
+    become(uid)
+    if found["profile"] == "N" and found["own_users"]:
+        own_users()
+        syscalls.drop_bounding()                        # a new user namespace brings all of them back
+    syscalls.drop_capabilities()
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
-    data, extra, _, _ = line.recvmsg(16, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
+    syscalls.prctl(syscalls.PR_SET_DUMPABLE, found["profile"] == "N")   # in profile L there are others to look at it
+    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+    seccomp.install(filters.common)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    warden = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
+    warden.send(b"R")
+    data, extra, _, _ = warden.recvmsg(16, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
     if not data or not extra:
         os._exit(0)
     fds = array.array("i")
     fds.frombytes(extra[0][2])
-    line.close()
+    warden.close()
     _run(marshal.loads(_whole(fds[0])), fds[1], fds[2], fds[3] if len(fds) > 3 else -1, filters)
 
 
+def _close_all_but(keep: int):
+    os.closerange(3, keep)
+    os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
+
+
 def _run(plan: dict, job_fd: int, line: int, output: int, filters):
-    talk = _socket.socket(fileno=line)
+    talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
     try:
-        os.setsid()
         job = marshal.loads(_whole(job_fd))
-        _standard(job.get("stdin", b""), output, line)
+        _standard(job.get("stdin", b""), output)
         limits.share(plan["cpu_shares"])
         env = dict(plan["env"], **job["env"])
-        become(plan["uid"])
-        if plan["profile"] == "N" and plan["own_users"]:
-            own_users()
         try:
             os.chdir(plan["cwd"])
         except OSError as e:
             raise ClawError("%s: %s" % (plan["cwd"], e.strerror), "uid %d of the tools must be able to enter it" % os.getuid()) from None
-        os.umask(0o022)
         _confine(plan, filters)
         if plan["kind"] == "command":
             _execute(job["argv"], env)
@@ -88,28 +103,21 @@ def _whole(fd: int) -> bytes:
     return data
 
 
-def _standard(stdin: bytes, output: int, keep: int):
-    """Put stdin, stdout and stderr in place and close the rest but *keep*, which a program does not inherit."""
+def _standard(stdin: bytes, output: int):
+    """Put stdin, stdout and stderr in place: /dev/null but for what the job has.  A program inherits nothing else (close-on-exec)."""
     if stdin:
-        source = os.memfd_create("stdin")
+        memory = os.memfd_create("stdin")
         rest = memoryview(stdin)
         while rest:
-            rest = rest[os.write(source, rest):]
-        os.lseek(source, 0, os.SEEK_SET)
-        source = os.open("/proc/self/fd/%d" % source, os.O_RDONLY)      # a file that can be written is more than a stdin
-    else:
-        source = os.open(_NOTHING, os.O_RDONLY)
-    target = output if output >= 0 else os.open(_NOTHING, os.O_WRONLY)
-    os.dup2(source, 0)
-    os.dup2(target, 1)
-    os.dup2(target, 2)
-    os.closerange(3, keep)
-    os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
+            rest = rest[os.write(memory, rest):]
+        os.dup2(os.open("/proc/self/fd/%d" % memory, os.O_RDONLY), 0)   # one that cannot be written, from its beginning
+    if output >= 0:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
 
 
 def become(uid):
-    """Be the user of the tools, when the agent is root; then nothing but an ordinary process."""
-    syscalls.drop_bounding()
+    """Be the user of the tools, when the agent is root."""
     if uid is not None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
@@ -121,27 +129,19 @@ def own_users():
     uid, gid = os.getuid(), os.getgid()
     syscalls.call("unshare", namespaces.NEWUSER)
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
-    namespaces.map_own(uid, gid)
+    namespaces.map_own(uid, gid, namespaces.OLD)
 
 
 def _confine(plan: dict, filters):
-    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)   # a change of user has taken it back
     limits.restrict(plan, plan["others"])
-    syscalls.drop_bounding()
-    syscalls.drop_capabilities()
-    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     version = plan["landlock"]
-    code = filters(seccomp.Rules(plan["network"] != 0, version is not None,
-                                 version is not None and version >= landlock.SCOPES_ABI, plan["memory_mb"] is None))
     if version is not None:
         rules = landlock.Ruleset(version)
         for path, writable in plan["allowed"]:
             rules.allow(path, writable)
         rules.allow("/proc/%d" % os.getpid(), False)
         rules.restrict()
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
-    seccomp.install(code)
+    seccomp.install(filters.own(plan["network"] != 0, version is not None and version >= landlock.SCOPES_ABI, plan["memory_mb"] is None))
 
 
 def _execute(argv: list, env: dict):

@@ -40,11 +40,11 @@ def enter(uid):
     _base(uid if uid is not None else own[0], uid if uid is not None else own[1])
 
 
-def map_own(uid: int, gid: int):
-    """Be the same user inside as outside, and nobody else."""
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", "%d %d 1" % (uid, uid))
-    _write("/proc/self/gid_map", "%d %d 1" % (gid, gid))
+def map_own(uid: int, gid: int, root: str = ""):
+    """Be the same user inside as outside, and nobody else.  *root*: where the root with a /proc is."""
+    _write(root + "/proc/self/setgroups", "deny")
+    _write(root + "/proc/self/uid_map", "%d %d 1" % (uid, uid))
+    _write(root + "/proc/self/gid_map", "%d %d 1" % (gid, gid))
 
 
 def _enter_with_all():

@@ -10,7 +10,8 @@ import sys
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.profile import DENY, FULL, READ_ONLY
 
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+TMP_MB = 64                     # size of the private /tmp, where no memory limit is lower
 MAX_OUTPUT = 10485760           # bytes, where the profile gives no max_output_bytes
 WHOLE_READ, WHOLE_WRITE = 1, 2
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -70,7 +71,7 @@ def make(profile, job, own: str, hidden: list, due_ms) -> dict:
         "denied": denied, "hidden": hidden, "folder": folder, "cwd": cwd or "", "env": _environment(),
         "memory_mb": profile.memory_mb, "cpu_shares": profile.cpu_shares, "max_processes": profile.max_processes,
         "max_open_files": profile.max_open_files, "max_output_bytes": profile.max_output_bytes or MAX_OUTPUT,
-        "timeout_ms": _earlier(profile.timeout_ms, due_ms), "tmp_mb": min(64, profile.memory_mb or 64), "tmp": _temporary(),
+        "timeout_ms": _earlier(profile.timeout_ms, due_ms), "tmp_mb": min(TMP_MB, profile.memory_mb or TMP_MB), "tmp": _temporary(),
     }
 
 

@@ -21,7 +21,7 @@ import warnings                 # noqa: F401
 import _socket
 
 from clawlite.linux.jsontext import dumps
-from clawlite.linux.sandbox import limits, namespaces, probe, seccomp, syscalls, warden
+from clawlite.linux.sandbox import limits, namespaces, probe, seccomp, syscalls, warden, watch
 
 MAX_MESSAGE = 65536
 MAX_WASTED = 3
@@ -63,7 +63,7 @@ class _Server:
 
     def __init__(self, control, uid, found: dict):
         self._control, self._uid, self._found = control, uid, found
-        self._filters = {}
+        self._filters = seccomp.Filters(syscalls.MACHINE, found["profile"] == "L")
         self._running = {}                      # pidfd -> pid of a warden
         self._idle = None                       # the pid of the one that waits for a call
         self._wasted = 0                        # wardens that ended before they had one
@@ -94,17 +94,12 @@ class _Server:
                 os.close(self._taken[0])
                 for fd in self._running:
                     os.close(fd)
-                warden.wait(self._control.detach(), self._taken[1], self._found, self._uid, self._filter)
+                warden.wait(self._control.detach(), self._taken[1], self._found, self._uid, self._filters)
             finally:
                 os._exit(70)
         fd = os.pidfd_open(pid)
         self._idle = self._running[fd] = pid
         self._poll.register(fd, select.POLLIN)
-
-    def _filter(self, rules) -> bytes:
-        if rules.key not in self._filters:
-            self._filters[rules.key] = seccomp.assemble(rules, syscalls.MACHINE)
-        return self._filters[rules.key]
 
     def _ended(self, fd: int):
         """A warden has ended.  What it left in profile L is ours now, and has to go."""
@@ -122,7 +117,7 @@ class _Server:
 
     def _sweep(self):
         wardens = set(self._running.values())
-        for _ in range(warden.SWEEPS):
+        for _ in range(watch.SWEEPS):
             left = limits.descendants(wardens)
             for pid in left:
                 try:
@@ -155,8 +150,8 @@ def _refuse_all(control, found: dict):
         fds = warden.take(control)
         if fds is None:
             return
-        line = _socket.socket(fileno=fds[3])
-        warden.tell(line, b"E" + dumps({"refused": reason, "hint": probe.hint(found)}).encode())
+        line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, fds[3])
+        watch.tell(line, b"E" + dumps({"refused": reason, "hint": probe.hint(found)}).encode())
         line.close()
         for fd in fds[:3]:
             os.close(fd)
