@@ -3,10 +3,14 @@
 dead        a rule that matches no tool
 shadowed    a rule that an earlier one always beats
 warnings    a tool that no rule mentions, only one that is for every tool, or none at all; a permission that rests on what a
-            server says of its own tools; a tool that no rule can allow; hints that choose nothing
+            server says of its own tools; a tool that no rule can allow; hints that choose nothing; an allowed host that
+            nothing matches
 """
+from clawlite.core.errors import SandboxDenied
+from clawlite.core.netrules import address_of, is_public, parse_host
 from clawlite.core.policy import ACTIONS
 from clawlite.host import folding, sandboxes
+from clawlite.host.problems import quoted
 
 _DECIDES = {"deny": "denies", "require-approval": "asks first for", "audit-only": "allows", "allow": "allows"}
 
@@ -24,7 +28,7 @@ def find(manifest) -> dict:
         reached += [entry] + (bound or [])
     dead, shadowed = folding.unreached(rules, manifest.tools, reached)
     return {"dead": [_rule(manifest, flat) for flat in dead], "shadowed": [_rule(manifest, flat) for flat in shadowed],
-            "warnings": _general(manifest) + _unmentioned(manifest, rules, entries) + _strangers(manifest, rules)}
+            "warnings": _general(manifest) + _unmentioned(manifest, rules, entries) + _strangers(manifest, rules) + _hosts(manifest)}
 
 
 def _rule(manifest, flat) -> dict:
@@ -49,6 +53,32 @@ def _general(manifest) -> list[dict]:
         found += [_warning(provider.where("hints"), f'the hints of {provider.name} choose nothing without prefer = "cost", "speed" or '
                           '"intelligence" in clawlite.toml') for provider in manifest.providers if provider.spec.hints]
     return found
+
+
+def _hosts(manifest) -> list[dict]:
+    """Return a warning for each of ``allowed_hosts`` that no host can match, or that ``block_private_ips`` keeps closed."""
+    capabilities = manifest.sandbox.spec.capabilities if manifest.sandbox else None
+    network = capabilities.network if capabilities else None
+    found = []
+    for index, text in enumerate(network.allowed_hosts or [] if network else []):
+        address = address_of(text.strip("[]"))
+        if address is None:
+            if _is_name(text):
+                continue
+            said = "matches no host: expected a name, *.NAME or an address, without a port"
+        elif is_public(address) or not sandboxes.blocks_private(network):
+            continue
+        else:
+            said = "is no public address, and ssrf_protection lets tools reach no other (block_private_ips: false does)"
+        found.append(_warning(manifest.sandbox.where("capabilities", "network", "allowed_hosts", index), f"{quoted(text)} {said}"))
+    return found
+
+
+def _is_name(text: str) -> bool:
+    try:
+        return address_of(parse_host(text[2:] if text.startswith("*.") else text)) is None
+    except SandboxDenied:
+        return False
 
 
 def _unmentioned(manifest, rules, entries) -> list[dict]:

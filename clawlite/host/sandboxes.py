@@ -47,9 +47,13 @@ def section(manifest, pool) -> list | None:
 def _network(network) -> list:
     if network is None:
         return [profile.DENY, [], True]
+    return [NETWORK[network.mode], [host.lower() for host in network.allowed_hosts or []], blocks_private(network)]
+
+
+def blocks_private(network) -> bool:
+    """Return whether tools are kept from addresses that are not public: they are, unless *network* switches that off."""
     guard = network.ssrf_protection
-    off = guard is not None and (guard.enabled is False or guard.block_private_ips is False)
-    return [NETWORK[network.mode], [host.lower() for host in network.allowed_hosts or []], not off]
+    return guard is None or (guard.enabled is not False and guard.block_private_ips is not False)
 
 
 def _files(files) -> list:

@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from clawlite.core.errors import SandboxDenied
+from clawlite.core.netrules import parse_url
 from clawlite.host.document import LinePlace, Place, decode
 from clawlite.host.models.common import URI, Money, Name, Strict, Text
 from clawlite.host.models.walk import convert
@@ -86,7 +88,7 @@ class Sandbox(Strict):
 
 
 class Search(Strict):
-    """Where web-search asks: a URL with {query} in it; header and credential: the name of a header and of the secret that it holds."""
+    """Where web-search asks: a URL with {query} in its path or query; header and credential: the name of a header and of the secret that it holds."""
     endpoint: Text
     header: Text | None = None
     credential: Text | None = None
@@ -94,8 +96,12 @@ class Search(Strict):
     @staticmethod
     def more(value: dict, report) -> None:
         endpoint = value.get("endpoint")
-        if isinstance(endpoint, str) and "{query}" not in endpoint:
-            report(("endpoint",), "", "a URL with {query} in it", quoted(endpoint))
+        try:
+            fits = not isinstance(endpoint, str) or "{query}" in parse_url(endpoint)[3]
+        except SandboxDenied:
+            fits = False
+        if not fits:
+            report(("endpoint",), "", "an http or https URL with {query} in its path or query", quoted(endpoint))
         if ("header" in value) != ("credential" in value):
             report(("header" if "header" in value else "credential",), "header and credential go together", key=True)
 

@@ -1,0 +1,65 @@
+"""What a manifest and its settings say of the network: the search endpoint into the image, and hosts that nothing matches."""
+import json
+
+import pytest
+
+from clawlite.core.image import LOCAL, SANDBOX, Image
+from clawlite.core.profile import Profile
+from clawlite.host import compiler, findings, manifest
+from clawlite.host.problems import ManifestErrors
+
+ENDPOINT = "http://192.168.1.5:8080/search?format=json&q={query}"
+
+
+def project(folder, settings="", network=None):
+    spec = {"identity": {"inline": {"personality": "You are.", "autonomy": "autonomous"}},
+            "providers": [{"inline": {"protocol": "custom", "endpoint": "builtin:reflex", "model": "m", "auth": {"type": "none"}}}],
+            "tools": ["claw://registry/clawlite/web-search@1.0.0"],
+            "sandbox": {"inline": {"name": "box", "level": "none", "capabilities": {"network": network or {"mode": "allow-all"}}}},
+            "policies": [{"inline": {"name": "all", "rules": [{"id": "all", "action": "allow", "scope": "all"}]}}]}
+    (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec}, indent=1))
+    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + settings)
+    (folder / "reflex.toml").write_text('[[rule]]\nwhen = "*"\nsay = "Yes."\n')
+    return manifest.load(folder)
+
+
+def image(*args, **more):
+    data = compiler.build(project(*args, **more)).data
+    return Image(lambda at, size: data[at:at + size], len(data), 100)
+
+
+def test_the_endpoint_reaches_the_runtime(tmp_path):
+    found = image(tmp_path, f'[search]\nendpoint = "{ENDPOINT}"\nheader = "X-Key"\ncredential = "SEARCH_KEY"\n')
+    assert found.section(LOCAL)[3] == [ENDPOINT, "X-Key", "SEARCH_KEY"]
+    assert image(tmp_path, f'[search]\nendpoint = "{ENDPOINT}"\n').section(LOCAL)[3] == [ENDPOINT, "", ""]
+    assert image(tmp_path).section(LOCAL) is None
+
+
+@pytest.mark.parametrize("endpoint", ["https://h.example/search", "https://{query}.example/", "ftp://h.example/{query}", "https://u:p@h.example/{query}",
+                                      "https://h.example/#{query}", "{query}", "https://h.example:{query}/"])
+def test_mistakes_of_the_endpoint(tmp_path, endpoint):
+    with pytest.raises(ManifestErrors) as caught:
+        image(tmp_path, f'[search]\nendpoint = "{endpoint}"\n')
+    line, = [problem.text().replace(str(tmp_path) + "/", "") for problem in caught.value.problems]
+    assert line.startswith("clawlite.toml:3: search.endpoint: expected an http or https URL with {query} in its path or query"), line
+
+
+@pytest.mark.parametrize("off, block", [({}, True), ({"enabled": True}, True), ({"enabled": False}, False), ({"block_private_ips": False}, False),
+                                        ({"dns_pinning": False}, True)])
+def test_protection_is_on_unless_it_is_switched_off(tmp_path, off, block):
+    rules = Profile(image(tmp_path, network={"mode": "allowlist", "allowed_hosts": ["A.Example"], "ssrf_protection": off}).section(SANDBOX))
+    assert (rules.network, rules.hosts, rules.block_private) == (1, ["a.example"], block)
+
+
+def test_hosts_that_nothing_matches_are_told(tmp_path):
+    good = ["a.example", "*.B.example", "93.184.216.34", "[2606:2800::1]", "2606:2800::1", "localhost"]
+    bad = ["*", "*.", "a.example:443", "https://a.example", "a b", "*.1.2.3.4", "127.1", "b\u00fccher.example", "a.*.example"]
+    private = ["10.0.0.1", "[::1]"]
+
+    def said(**protection):
+        found = project(tmp_path, network={"mode": "allowlist", "allowed_hosts": good + bad + private, **protection})
+        return [warning["message"] for warning in findings.find(found)["warnings"] if "address" in warning["message"]]
+    found = said()
+    assert [text.split('"')[1] for text in found] == bad + private
+    assert all("matches no host" in text for text in found[:len(bad)]) and all("no public address" in text for text in found[len(bad):])
+    assert len(said(ssrf_protection={"enabled": False})) == len(bad)
