@@ -1,6 +1,6 @@
 """The command line's first step: dispatch with the standard library alone.
 
-Device verbs (run, ask, serve, trace) need no package; the others load click and the host part.  A device verb over a manifest
+Device verbs (run, ask, serve, trace, service) need no package; with --port run and ask are the host's; the others load click and the host part.  A device verb over a manifest
 compiles it here, with the host part, and then becomes the runtime (exec), so that no agent ever carries the compiler in
 its memory.
 """
@@ -22,7 +22,7 @@ def _main(args: list) -> int:
         from clawlite import __version__
         print("clawlite " + __version__)
         return 0
-    if args and args[0] in DEVICE_VERBS:
+    if args and args[0] in DEVICE_VERBS and not (args[0] != "serve" and any(arg == "--port" or arg.startswith("--port=") for arg in args)):
         return _device(args[0], args[1:])
     if args and args[0] == "trace":
         from clawlite.linux.trace import main as trace

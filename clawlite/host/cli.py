@@ -13,6 +13,8 @@ DEVICE_HELP = """Talk to an agent:
 \b
   clawlite run [MANIFEST|IMAGE]          on this terminal
   clawlite ask TEXT [MANIFEST|IMAGE]     one turn, then exit
+  clawlite run [MANIFEST|IMAGE] --port P     build, flash a board, console
+  clawlite ask TEXT --port P                 one turn of the agent on a board
   clawlite serve [MANIFEST|IMAGE] --stdio    CKP JSON-RPC for an operator
   clawlite trace [CALL] [MANIFEST|IMAGE]     why policy decided a past call so
   clawlite audit [verify] [MANIFEST|IMAGE]   what is on record, and whether all of it is
@@ -183,6 +185,34 @@ def flash(manifest, port, folder, ssh, firmware, board, dry_run, yes, as_json):
     from clawlite.host import flash as work
     with work.target(port, folder, ssh) as target:
         ui.flashed(work.flash(manifest, target, dry_run, board, lambda found: ui.flashing(found, as_json), agree, ui.Progress()), as_json)
+
+
+@cli.command(hidden=True)
+@click.argument("manifest", default=".")
+@click.option("--port", metavar="PORT", is_flag=False, flag_value="", required=True, help="the board; --port alone at the end: the only one")
+@click.option("--board", metavar="BOARD", help="refuse what this board cannot honour; else as the port says")
+@click.option("--yes", is_flag=True, help="do not ask before it is flashed")
+@click.pass_obj
+def run(editor, manifest, port, board, yes):
+    """Build an agent, flash it to a board, and talk to it there."""
+    from clawlite.host import console_serial
+    from clawlite.host import flash as work
+    with work.target(port or None) as target:
+        ui.flashed(work.flash(manifest, target, False, board, lambda found: ui.flashing(found, False), lambda: ui.agree("--yes", yes), ui.Progress()),
+                   False, False)
+        port = target.name
+    return console_serial.start(port, editor, False, 120, (), None)
+
+
+@cli.command(hidden=True)
+@click.argument("text")
+@click.option("--port", metavar="PORT", is_flag=False, flag_value="", required=True, help="the board; --port alone at the end: the only one")
+@click.option("--approve", is_flag=True, help="answer yes to what asks first")
+@click.option("--timeout", default=120.0, type=click.FloatRange(0.1), help="seconds that the answer may take; 120")
+def ask(text, port, approve, timeout):
+    """Ask the agent on a board once."""
+    from clawlite.host.board_ask import ask as put
+    return put(text, port or None, approve, timeout)
 
 
 @cli.command()

@@ -18,6 +18,7 @@ _ANSWER_S = 10                  # how long a board that runs may take for an ans
 _QUIET_S = 75                   # a board that says nothing for so long does not boot: the longest boot window is 60 s
 _MPY = 6                        # the version of .mpy files that mpy-cross makes
 _SAID = 16384                   # bytes of a boot's talk that are kept
+_INTERRUPTS = b"\x03\x03\x03"  # one ends a turn, the next the agent; on a UART it takes three in a row
 _REBOOT, _READY, _PROMPT = b"soft reboot", b" is ready.", b"\r\n>>> "
 _LEFT = b"clawlite: slot "      # what the board says of a slot that does not boot
 _TOOLS = """
@@ -103,6 +104,7 @@ class Board:
             raise ports.refused(self.name) from None
         try:
             with self._failing("does not come to its raw REPL", "flash just after a reset, in the boot window, or in safe mode"):
+                self._port.serial.write(_INTERRUPTS)
                 self._port.enter_raw_repl(timeout_overall=_ANSWER_S)
                 self._port.exec(_TOOLS)
         except BaseException:

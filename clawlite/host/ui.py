@@ -142,12 +142,13 @@ def flashing(found: dict, as_json: bool) -> None:
     talk(f"{found['target']}{board}: slot {found['slot']}, {found['travels']} bytes to write, {same} file{'s' if same != 1 else ''} the same")
 
 
-def flashed(found: dict, as_json: bool) -> None:
+def flashed(found: dict, as_json: bool, tells_next: bool = True) -> None:
     if as_json:
         document(found)
     elif found["said"]:
-        print(found["said"])
-        talk(f"Next: {found['next']}")
+        print(found["said"], flush=True)     # a console may follow, which writes past the buffer
+        if tells_next:
+            talk(f"Next: {found['next']}")
     elif found["written"]:
         talk(f"Written; slot {found['slot']} boots next.")
     elif not found["dry_run"]:
