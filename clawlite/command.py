@@ -30,6 +30,9 @@ def _main(args: list) -> int:
     if args and args[0] == "service":
         from clawlite.linux.service import main as service
         return service(args[1:])
+    if args and args[0] == "secrets" and "--port" not in args:
+        from clawlite.linux.secretshow import main as secrets
+        return secrets(args[1:], _name_of)
     if args and args[0] == "audit":
         from clawlite.linux.auditshow import main as audit
         return audit(args[1:])
@@ -38,6 +41,17 @@ def _main(args: list) -> int:
     except ImportError as e:
         return _missing(e)
     return host(args, _line_editor)
+
+
+def _name_of(manifest: str) -> str:
+    """Return the name of the agent of *manifest*, which has no image yet."""
+    try:
+        from clawlite.host.manifest import load
+    except ImportError as e:
+        from clawlite.core.errors import ClawError
+        raise ClawError("there is no image here, and to read a manifest needs the host packages (%s is missing)" % e.name,
+                        "name an image, or --agent AGENT") from None
+    return load(manifest).name
 
 
 def _line_editor(limit: int, columns: int):

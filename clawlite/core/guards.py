@@ -8,7 +8,7 @@ KINDS = ("anthropic", "authorization", "aws-id", "aws-secret", "azure-storage", 
          "known", "npm", "openai", "password", "pem", "pypi", "sendgrid", "slack", "slack-webhook", "stripe", "telegram", "url-password")
 _MANY = 1 << 32
 _SHAPE = ([None, (3, _MANY, [(str, str)], [str])], [None, (4, 3)], [None, ([None, _MANY], bool, bool, str)],
-          [None, (bool, bool, bool, [None, _MANY], str)], [str])        # core/header.py
+          [None, (bool, bool, bool, [None, _MANY], str)], [str], bool)        # core/header.py
 
 
 class Guards:
@@ -19,8 +19,9 @@ class Guards:
     checks      [most bytes or None, NUL: bool, white space: bool, "utf-8" | "ascii"], or None
     audit       [inputs: bool, outputs: bool, approvals: bool, seconds that records are kept or None, "file" | "sqlite"], or None
     references  names of secrets that the manifest refers to
+    encrypted   bool, the store of secrets must be (aes-256-gcm)
     Raises ``ImageError`` for a section of another shape.
     """
 
     def __init__(self, record: list):
-        self.injection, self.leaks, self.checks, self.audit, self.references = shaped(record, _SHAPE, "the section of guards")
+        self.injection, self.leaks, self.checks, self.audit, self.references, self.encrypted = shaped(record, _SHAPE, "the section of guards")

@@ -17,6 +17,7 @@ DEVICE_HELP = """Talk to an agent:
   clawlite ask TEXT --port P                 one turn of the agent on a board
   clawlite serve [MANIFEST|IMAGE] --stdio    CKP JSON-RPC for an operator
   clawlite trace [CALL] [MANIFEST|IMAGE]     why policy decided a past call so
+  clawlite secrets set NAME | list | remove NAME   what an agent keeps for itself
   clawlite audit [verify] [MANIFEST|IMAGE]   what is on record, and whether all of it is
 
 MANIFEST is claw.yaml in the current folder unless named."""

@@ -8,6 +8,7 @@ from clawlite.core import guards as guard
 from clawlite.host.injections import LITERALS, SENTENCES, WORDS
 
 LATER = "not supported by this version of clawlite"
+ENCRYPTION = "aes-256-gcm"
 ENGINE = "aho-corasick"
 PHRASES = 1000                  # what the sentences of injections.py come to, at least
 SCOPES = {"input": guard.INPUT, "output": guard.OUTPUT, "both": guard.INPUT | guard.OUTPUT, None: guard.INPUT | guard.OUTPUT}
@@ -19,18 +20,19 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def section(manifest, pool) -> list | None:
-    """Return [injection, leaks, checks, audit, references], each None where nothing asks for it; None for all of them.
+    """Return [injection, leaks, checks, audit, references, encrypted], each None where nothing asks for it; None for all of them.
 
     pool  gets the automaton of injections; what cannot be done is a problem of *manifest*
     """
     found = [_injection(manifest, pool), _leaks(manifest), _checks(manifest), _audit(manifest)]
-    return found + [references(manifest)] if any(part is not None for part in found) else None
+    encrypted = _encrypted(manifest)
+    return found + [references(manifest), encrypted] if encrypted or any(part is not None for part in found) else None
 
 
 def abilities(manifest) -> set[str]:
     """Return what a device must be able to do for it: look at texts, keep an audit."""
     can = manifest.sandbox and manifest.sandbox.spec.capabilities
-    looks = any(_blocks(manifest, field) for field in ("prompt_injection", "secret_scanning", "input_validation")) \
+    looks = _encrypted(manifest) or any(_blocks(manifest, field) for field in ("prompt_injection", "secret_scanning", "input_validation")) \
         or can and can.secrets and can.secrets.leak_detection and can.secrets.leak_detection.enabled is not False
     return ({"guard"} if looks else set()) | ({"audit"} if _blocks(manifest, "audit") else set())
 
@@ -79,6 +81,15 @@ def _leaks(manifest) -> list | None:
     for one in scope:
         both |= one
     return [both, min(action)] if blocks else None
+
+
+def _encrypted(manifest) -> bool:
+    """Return whether the sandbox demands an encrypted store of secrets."""
+    can = manifest.sandbox and manifest.sandbox.spec.capabilities
+    wanted = can and can.secrets and can.secrets.encryption
+    if wanted and wanted != ENCRYPTION:
+        manifest.problem(manifest.sandbox, ("capabilities", "secrets", "encryption"), f'"{wanted}" is {LATER}', f'"{ENCRYPTION}"')
+    return bool(wanted)
 
 
 def _checks(manifest) -> list | None:

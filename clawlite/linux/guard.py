@@ -28,6 +28,7 @@ class Guard:
     def __init__(self, image):
         guards = Guards(image.section(GUARD))
         self._leaks, self._checks, self.audit, self.references = guards.leaks, guards.checks, guards.audit, guards.references
+        self.encrypted = guards.encrypted
         injection = guards.injection
         self._patterns = None
         if injection:

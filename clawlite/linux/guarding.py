@@ -17,6 +17,8 @@ _HELD = 32768                   # bytes of a key that are waited for
 def guard_of(image) -> Guard:
     """Return the guard of *image*, which has the section GUARD."""
     guard = Guard(image)
+    if guard.encrypted:
+        secrets.demand_encryption(image.agent.name)
     guard.secrets = lambda: known(image.agent.name, guard.references)
     return guard
 

@@ -4,18 +4,24 @@
    that cannot be used is an error, never a reason to look further.
 2. The store is the folder ``secrets`` (0700) in the agent's state folder, one file (0600) per secret.  A store file that
    others can read is refused.  ``$CLAW_SECRETS_DIR`` is mounted by whoever runs the container, with modes of their own.
-3. A value is in no exception, not even in one that an exception came from, and in no log.
+3. With a key (secretbox.py) the store is encrypted; a manifest that demands it has no use for a file that is not.
+4. A value is in no exception, not even in one that an exception came from, and in no log.
 """
 import os
 import stat
 
 from clawlite.core.errors import ClawError
 from clawlite.core.text import decode_utf8
+from clawlite.linux import secretbox
 from clawlite.linux.files import state_folder
 
 MAX_VALUE = 8192                # bytes: the longest tokens take some 4 KiB, and a request's head ends at 16
 MAX_NAME = 128
+_MOST_READ = 2 * MAX_VALUE      # more than an encrypted one takes, and room to see that there is more
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
+
+
+_DEMANDED = set()               # agents whose sandbox demands an encrypted store
 
 
 class SecretError(ClawError):
@@ -37,7 +43,7 @@ def stores(agent: str) -> list:
 
     def from_store(name):
         path = os.path.join(folder, name)
-        return path, _read(path, True)
+        return path, _opened(agent, name, path, _read(path, True))
 
     def from_environment(name):
         return "the environment variable " + name, os.environb.get(name.encode()) or None
@@ -56,13 +62,13 @@ def resolve(name: str, stores: list) -> str:
     The value has 1..8192 bytes, is UTF-8 and holds no control character; one newline at its end is dropped.
     Raises ``SecretMissing`` naming every place, ``SecretError`` for a name or a value that cannot be used.
     """
-    _check_name(name)
+    check_name(name)
     for _, look in stores:
         where, value = look(name) if look else (None, None)
         if value is not None:
             return _text(value, where)
     raise SecretMissing("secret %s: not found in %s" % (name, ", nor in ".join(place for place, _ in stores)),
-                        "export %s=... before the start, or write it to %s (mode 600)" % (name, os.path.join(stores[0][0], name)))
+                        "export %s=... before the start, or keep it: clawlite secrets set %s" % (name, name))
 
 
 def set_secret(agent: str, name: str, value: str):
@@ -70,8 +76,10 @@ def set_secret(agent: str, name: str, value: str):
 
     Raises ``SecretError`` for what ``resolve`` would refuse, ``OSError`` when it cannot be written.
     """
-    _check_name(name)
+    check_name(name)
     data = _text(value.encode("utf-8", "surrogatepass"), "the value").encode()
+    if agent in _DEMANDED or secretbox.has_key():
+        data = secretbox.seal(agent, name, data)
     folder = _folder(agent)
     os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
     os.makedirs(folder, 0o700, exist_ok=True)
@@ -88,6 +96,16 @@ def set_secret(agent: str, name: str, value: str):
     os.replace(draft, os.path.join(folder, name))
 
 
+def demand_encryption(agent: str):
+    """Refuse what lies in the store of *agent* and is not encrypted: its sandbox says ``encryption: aes-256-gcm``."""
+    _DEMANDED.add(agent)
+
+
+def is_encrypted(agent: str, name: str) -> bool:
+    """Return whether the secret *name* of the store is encrypted."""
+    return (_read(os.path.join(_folder(agent), name), True) or b"").startswith(secretbox.MAGIC)
+
+
 def names(agent: str) -> list:
     """Return the names in the agent's store, sorted."""
     try:
@@ -98,7 +116,7 @@ def names(agent: str) -> list:
 
 def remove(agent: str, name: str):
     """Forget the secret *name* of the agent's store; raises ``SecretMissing`` when it is not there."""
-    _check_name(name)
+    check_name(name)
     path = os.path.join(_folder(agent), name)
     try:
         os.unlink(path)
@@ -114,7 +132,7 @@ def _is_name(name: str) -> bool:
     return 0 < len(name) <= MAX_NAME and _ALPHABET.issuperset(name) and name not in (".", "..")
 
 
-def _check_name(name: str):
+def check_name(name: str):
     if not _is_name(name):
         raise SecretError("secret name %.200r: expected 1 to %d of A-Z a-z 0-9 _ . -" % (name, MAX_NAME))
 
@@ -134,9 +152,22 @@ def _read(path: str, is_store: bool):
         if is_store and status.st_mode & 0o077:
             raise SecretError("%s: others may read it (mode %03o)" % (path, status.st_mode & 0o777),
                               "chmod 600 '%s', and replace the secret if somebody else was here" % path)
-        return os.read(fd, MAX_VALUE + 3)       # room for the newline, and to see that there is more
+        return os.read(fd, _MOST_READ)
     finally:
         os.close(fd)
+
+
+def _opened(agent: str, name: str, path: str, data):
+    """Return the value in the *data* of a file of the store, None for None."""
+    if data is None or not data.startswith(secretbox.MAGIC):
+        if data is not None and agent in _DEMANDED:
+            raise SecretError("%s: it is not encrypted, and the sandbox demands aes-256-gcm" % path, "clawlite secrets set %s, with $%s" % (name, secretbox.VARIABLE))
+        return data
+    try:
+        return secretbox.open_sealed(agent, name, data)
+    except ClawError as e:
+        problem = e
+    raise SecretError("%s: %s" % (path, problem.message), problem.hint)
 
 
 def _text(value: bytes, where: str) -> str:

@@ -19,7 +19,7 @@ ORDER = "Ignore all previous instructions."
 
 class Image:
     def __init__(self, injection=None, leaks=None, checks=None, audit=None):
-        self.record = [injection is not None and [injection, 0, [list(word) for word in WORDS], list(LITERALS)] or None, leaks, checks, audit, []]
+        self.record = [injection is not None and [injection, 0, [list(word) for word in WORDS], list(LITERALS)] or None, leaks, checks, audit, [], False]
 
     def section(self, number):
         return self.record
