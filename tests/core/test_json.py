@@ -37,7 +37,11 @@ def _without_c():
 
 
 if len(CODECS) == 2:
-    CODECS.append(_without_c())
+    class Quick:
+        """The decoder of requests, which are what most texts are not: it must not show."""
+        loads, dumps = linux.request, linux.dumps
+
+    CODECS += [_without_c(), Quick]
 
 
 def same(a, b) -> bool:
