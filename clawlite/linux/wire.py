@@ -1,11 +1,11 @@
 """The two ends of stdio: bytes in when there are some, bytes out without ever blocking the loop.
 
-A pipe that polls writable takes PIPE_BUF (4096) bytes at once, so writes of at most that size need no O_NONBLOCK, which
-would change the pipe for everybody who shares it.  A terminal polls writable when one byte fits, and blocks whoever writes
-two: it is opened anew, so that O_NONBLOCK is ours alone.
+O_NONBLOCK on the descriptor that we got would change the pipe or terminal for everybody who shares it, so that is opened
+anew.  Where it cannot be: a pipe that polls writable takes PIPE_BUF (4096) bytes at once, a terminal one.
 """
 import os
 import select
+import stat
 import sys
 from time import monotonic_ns
 
@@ -64,15 +64,22 @@ class Wire:
     def __init__(self, fd_in: int, fd_out: int, wake=None):
         self._in, self._out, self._wake = fd_in, fd_out, wake
         self._piece = _PIECE
-        if os.isatty(fd_out):
+        self._own = False               # O_NONBLOCK is ours: whatever is written, nothing blocks
+        if os.isatty(fd_out) or stat.S_ISFIFO(os.fstat(fd_out).st_mode):
             try:
                 self._out = os.open("/proc/self/fd/%d" % fd_out, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
-            except OSError:             # no /proc, or a terminal of another user
-                self._piece = 1
+                self._own = True
+            except OSError:             # no /proc, or the terminal or pipe of another user
+                self._piece = 1 if os.isatty(fd_out) else _PIECE
+        self._poll = select.poll()
+        self._polled = {}               # what the poll is about: descriptor -> events
+        if wake is not None:
+            self._about(wake, select.POLLIN)
         self._waiting = []
         self._size = 0
         self._stuck = False             # it polls writable, and takes nothing
         self.others = ()                # more descriptors that end a wait when they are readable; whose they are reads them
+        self._watched = []              # those that the poll knows
         self.at_end = False             # no more input will come
         self.broken = False             # nobody reads what is written
 
@@ -86,26 +93,39 @@ class Wire:
 
         Returns b"" when nothing came: time ran out, a signal woke it, output moved, or either end is over.
         """
-        self.flush(0)
-        if self.broken:
-            return b""
-        poll = select.poll()
-        if not self.at_end and self._size < FULL:
-            poll.register(self._in, select.POLLIN)
-        if self._wake is not None:
-            poll.register(self._wake, select.POLLIN)
-        for fd in self.others:
-            poll.register(fd, select.POLLIN)
+        if self._waiting:
+            self.flush(0)
+            if self.broken:
+                return b""
+        self._about(self._in, 0 if self.at_end or self._size >= FULL else select.POLLIN)
+        if self.others or self._watched:
+            self._watch(list(self.others))
         if self._stuck:
             timeout_ms = _AGAIN_MS if timeout_ms is None else min(timeout_ms, _AGAIN_MS)
-        elif self._size:
-            poll.register(self._out, select.POLLOUT)
-        for fd, events in poll.poll(timeout_ms):
+        self._about(self._out, select.POLLOUT if self._size and not self._stuck else 0)
+        for fd, events in self._poll.poll(timeout_ms):
             if fd == self._wake:
                 os.read(fd, 512)
             elif fd == self._in:
                 return self._read()
         return b""
+
+    def _about(self, fd: int, events: int):
+        """Let the poll be about *events* of *fd*; 0: not about it."""
+        if self._polled.get(fd, 0) != events:
+            self._polled[fd] = events
+            if events:
+                self._poll.register(fd, events)
+            else:
+                self._poll.unregister(fd)
+
+    def _watch(self, others: list):
+        for fd in self._watched:
+            if fd not in others:
+                self._about(fd, 0)
+        for fd in others:
+            self._about(fd, select.POLLIN)
+        self._watched = others
 
     def ready(self) -> bytes:
         """Return what has come, without waiting; b"" when nothing has."""
@@ -127,6 +147,29 @@ class Wire:
         if not self._waiting:
             return
         data, at = b"".join(self._waiting), 0
+        if self._own:                   # it mostly takes all of it at once
+            at = self._take(data)
+        if at < len(data):
+            at = self._press(data, at, timeout_ms)
+        if at == len(data) or self.broken:
+            self._waiting = []
+            self._size = 0
+        else:
+            self._waiting = [data[at:]]
+            self._size = len(data) - at
+
+    def _take(self, data: bytes) -> int:
+        """Write *data* to a descriptor of ours; return how many bytes it took."""
+        try:
+            return os.write(self._out, data)
+        except BlockingIOError:
+            return 0
+        except OSError:                 # EPIPE, or a terminal that hung up
+            self.broken = True
+            return 0
+
+    def _press(self, data: bytes, at: int, timeout_ms: int) -> int:
+        """Write *data* from *at* on whenever it polls writable; return how far it came."""
         poll = select.poll()
         poll.register(self._out, select.POLLOUT)
         while at < len(data) and not self.broken and poll.poll(timeout_ms):
@@ -138,7 +181,6 @@ class Wire:
                     break
                 timeout_ms -= _AGAIN_MS
                 select.poll().poll(_AGAIN_MS)
-            except OSError:             # EPIPE, or a terminal that hung up
+            except OSError:
                 self.broken = True
-        self._waiting = [] if self.broken or at == len(data) else [data[at:]]
-        self._size = sum(map(len, self._waiting))
+        return at
