@@ -26,7 +26,7 @@ class Decision:
 
     action   DENY .. ALLOW
     rule     the deciding rule, see ``Image.rule``, or None when no rule matched
-    trace    list of (rule number, matched): what was looked at, in order
+    trace    list of [rule number, matched], as the log has it: what was looked at, in order
     rests    True when it rests on where a path lies, and would be stricter elsewhere: links must be resolved before it counts
     """
 
@@ -50,7 +50,7 @@ def decide(image, entry, paths, used=None) -> Decision:
         return Decision(DENY, None, [], False)
     if isinstance(entry, int):
         rule = image.rule(entry)
-        return Decision(rule[_ACTION], rule, [(entry, True)], False)
+        return Decision(rule[_ACTION], rule, [[entry, True]], False)
     trace = []
     passed = ALLOW                  # the strictest action that a path alone kept from matching
     for number in entry:
@@ -62,7 +62,7 @@ def decide(image, entry, paths, used=None) -> Decision:
             matched = False
             if action < passed:
                 passed = action
-        trace.append((number, matched))
+        trace.append([number, matched])
         if matched:
             return Decision(action, rule, trace, root is not None or passed < action)
     return Decision(DENY, None, trace, False)

@@ -22,7 +22,7 @@ def test_no_rule_is_deny():
 
 def test_a_constant_entry_is_its_rule():
     decision = decide(Rules([(DENY, None), (ALLOW, None)]), 1, [])
-    assert decision.action == ALLOW and decision.rule[0] == "r1" and decision.trace == [(1, True)] and not decision.rests
+    assert decision.action == ALLOW and decision.rule[0] == "r1" and decision.trace == [[1, True]] and not decision.rests
 
 
 def test_first_match_wins_and_later_rules_are_not_looked_at():
@@ -34,7 +34,7 @@ def test_first_match_wins_and_later_rules_are_not_looked_at():
 
 def test_what_no_condition_admits_is_denied():
     decision = decide(Rules([(ALLOW, "/a"), (APPROVE, "/b")]), [0, 1], ["/c"])
-    assert decision.action == DENY and decision.rule is None and decision.trace == [(0, False), (1, False)]
+    assert decision.action == DENY and decision.rule is None and decision.trace == [[0, False], [1, False]]
 
 
 def test_a_permission_that_rests_on_a_path_says_so():
@@ -57,7 +57,7 @@ def test_a_rate_limit_on_a_denial_denies_only_what_exceeds_it():
     for used, expected in (((0, 0), ALLOW), ((999, 24), ALLOW), ((1000, 0), DENY), ((0, 25), DENY), ((1001, 26), DENY), (None, DENY)):
         decision = decide(rules, [0, 1], [], used)
         assert decision.action == expected, used
-        assert decision.trace == ([(0, True)] if expected == DENY else [(0, False), (1, True)])
+        assert decision.trace == ([[0, True]] if expected == DENY else [[0, False], [1, True]])
 
 
 def test_a_rate_limit_on_a_permission_holds_until_the_day_is_spent():
