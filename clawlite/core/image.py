@@ -46,7 +46,12 @@ class Tool:
     retry        [attempts, backoff] (core/retry.py), or None
     entry        what all policies say together, from the index
     constant     bool, one rule decides, whatever the arguments
+
+    Two are set by a shell with room for them (``Image.prepare``):
+    fits         function(arguments) -> bool, True only when they fit ``schema``; where it is not, ``check`` decides
+    decision     ``policy.Decision`` of a constant tool
     """
+    fits = decision = None
 
     def __init__(self, record: list, entry):
         (self.name, self.flags, self.category, self.schema, self.output, self.timeout_ms, self.max_output,
@@ -81,6 +86,7 @@ class Image:
         self._rules = {}
         self._automata = {}             # number -> the table, or True on a board, which reads it again
         self.workspace = None           # the folder behind /workspace, where a shell has one
+        self.prepare = None             # function(image, tool) -> None, called once for each tool that is kept
         head, self._where, self.seal_at = parse(read, size)
         self.compiler, self.requires, self.sources, self.companions, _ = head
         self.id = str(hexlify(self.sources[:4]), "utf-8")       # of its manifest: the log tells with it whose rule numbers it has
@@ -147,6 +153,8 @@ class Image:
             tool = Tool(record, where[2])
             if len(self._tools) < self._keep:
                 self._tools[name] = tool
+                if self.prepare:
+                    self.prepare(self, tool)
         return tool
 
     def rule(self, number: int) -> list:

@@ -1,0 +1,78 @@
+"""Does an object of plain members fit its schema?  A proof in one loop, for the tools that are called most.
+
+1. ``fits`` says yes or nothing: what it cannot prove, ``clawlite.core.schema.check`` decides, and says what is wrong.
+2. Plain is a member of one type, with bounds or a list of strings at most; 1.0 as an integer is left to ``check``.
+"""
+from clawlite.core import policy
+
+_TYPES = {1: (str,), 2: (bool,), 4: (int,), 12: (int, float), 64: (type(None),), 127: None}
+_LENGTH, _NUMBER, _CHOICE = 1, 2, 3
+_BOUNDS = {11: (_LENGTH, 0), 12: (_LENGTH, 1), 13: (_NUMBER, 0), 14: (_NUMBER, 1)}      # operation of core/schema.py -> what it bounds
+
+
+def prepare(image, tool):
+    """Give *tool* what makes its calls quick: ``fits``, and its ``decision`` when that is always the same."""
+    tool.fits = proof(tool.schema)
+    if tool.constant:
+        tool.decision = policy.decide(image, tool.entry, [])
+
+
+def proof(program):
+    """Return function(dict) -> bool, True only when the value fits *program* (core/schema.py); None where there is none."""
+    if type(program) is not list or len(program) != 3 or program[0] != 16 or program[1] != 0:
+        return None
+    required, others, patterns = program[2][:3]
+    if others not in (0, 127) or patterns != 0:
+        return None
+    rows = []
+    for at in range(3, len(program[2]), 2):
+        row = _row(program[2][at + 1])
+        if row is None:
+            return None
+        rows.append((program[2][at], at < 3 + 2 * required) + row)
+    return _function(tuple(rows), others == 127)
+
+
+def _row(node):
+    """Return (types or None, what is bounded or 0, low, high) of a member, or None when it is not plain."""
+    if type(node) is int:
+        return (_TYPES[node], 0, None, None) if node in _TYPES else None
+    if node[0] is None or node[0] not in _TYPES:
+        return None
+    what, bounds = 0, [None, None]
+    for at in range(1, len(node), 2):
+        if node[at] == 18 and node[0] in (1, 127) and not what:
+            what, bounds[0] = _CHOICE, [choice for choice in node[at + 1] if type(choice) is str]
+        elif node[at] in _BOUNDS and what in (0, _BOUNDS[node[at]][0]):
+            what, end = _BOUNDS[node[at]]
+            bounds[end] = node[at + 1]
+        else:
+            return None
+    if what == _LENGTH and node[0] != 1 or what == _NUMBER and node[0] not in (4, 12):
+        return None
+    if what in (_LENGTH, _NUMBER):
+        bounds = [float("-inf") if bounds[0] is None else bounds[0], float("inf") if bounds[1] is None else bounds[1]]
+    return (str,) if what == _CHOICE else _TYPES[node[0]], what, bounds[0], bounds[1]
+
+
+def _function(rows: tuple, others: bool):
+    def fits(value: dict) -> bool:
+        found = 0
+        for name, required, types, what, low, high in rows:
+            if name in value:
+                found += 1
+                item = value[name]
+                if types is not None and type(item) not in types:
+                    return False
+                if what == 1:
+                    if not low <= len(item) <= high:
+                        return False
+                elif what == 2:
+                    if not low <= item <= high:
+                        return False
+                elif what == 3 and item not in low:
+                    return False
+            elif required:
+                return False
+        return others or found == len(value)
+    return fits
