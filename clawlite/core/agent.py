@@ -24,6 +24,7 @@ class Agent:
     def __init__(self, image, now_ms: int, max_tasks: int = 64):
         self.image = image
         self.effects = []
+        self.emit = self.effects.append     # function(effect) for LOG and SEND: a shell may carry them out at once, while nothing waits
         self.tasks = {}
         self.lifecycle = Lifecycle(self, now_ms)
         self.waiting = []       # tasks with an approval, in the order in which they asked
@@ -35,6 +36,7 @@ class Agent:
         self.recall = None      # recall.Recall, from the operator's first tool call on
         self.kept = None        # function(), function(key) for it: what is on record, by a shell that keeps records
         self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again
+        self.run = None         # function(task, tool, arguments, due_ms) -> (outcome or None, now_ms) for RUN, likewise
         self.adopt = None       # function(manifest) -> bool: an agent that claw.initialize brought makes way for another one
         self._max_tasks = max_tasks
         self._last = 0
@@ -74,13 +76,12 @@ class Agent:
         if len(self.tasks) >= self._max_tasks:
             generator.close()
             raise InvalidRequest("%d calls are under way already" % self._max_tasks, "wait for one to end")
-        self._last += 1
-        task = Task(self._last, generator, ended, once)
+        self._last = number = self._last + 1
+        task = self.tasks[number] = Task(number, generator, ended, once)
         if budget_ms is not None:
             task.due_ms = now_ms + budget_ms
-        self.tasks[task.number] = task
         self._advance(task, None, None, now_ms)
-        return task.number
+        return number
 
     def done(self, number: int, outcome: tuple, now_ms: int):
         """Hand in the outcome of a RUN or RESOLVE effect; one for a task that was cancelled is dropped."""
@@ -122,15 +123,21 @@ class Agent:
                         if self.calls is not None:
                             self.calls = self.calls[-7:] + [(effect[1], task.answer)]
                             task.answer = None
-                    self.effects.append(effect)
+                    self.emit(effect)
                     continue
                 if kind == RUN:
-                    timeout = effect[1].timeout_ms
-                    task.tool = effect[1].name
+                    timeout, task.tool = effect[1].timeout_ms, effect[1].name
+                    run = (task.number, effect[1], effect[2], now_ms + timeout if timeout else None)
                     if task.ran_ms is None:
                         task.ran_ms = now_ms
-                    self.effects.append((RUN, task.number, effect[1], effect[2], now_ms + timeout if timeout else None))
-                    return
+                    if self.run is None or self.effects:        # what was before it comes first
+                        self.effects.append((RUN,) + run)
+                        return
+                    value, now_ms = self.run(*run)
+                    if value is None:
+                        return
+                    task.tool = None
+                    continue
                 if kind == APPROVE:
                     from clawlite.core.approval import wait
                     wait(self, task, effect[1], now_ms)
@@ -172,10 +179,12 @@ class Agent:
 
     def _end(self, task, value, error, now_ms: int):
         if self.tasks.pop(task.number, None) is not None:
-            self._forget(task, now_ms)
+            if task.approval is not None:
+                self._forget(task, now_ms)
             task.ended(value, error, now_ms)
             self.lifecycle.drained(now_ms)
-            self._ask(now_ms)
+            if self.on_wait:
+                self._ask(now_ms)
 
     # -- approvals
 

@@ -1,4 +1,6 @@
 """The operator's tool calls (CKP 0.2.0, 9.3.2): claw.tool.call, and claw.tool.approve and deny of those that wait for a person."""
+from binascii import unhexlify
+
 from clawlite.core import rpc
 from clawlite.core.effect import KEEP
 from clawlite.core.errors import InvalidParams
@@ -15,7 +17,9 @@ class Call(Once):
 
     reply_id  the id of its JSON-RPC request
     reply     function(message)
+    text      function(reply_id, result) -> the JSON of a result's message, for who takes that; or None
     """
+    text = None
 
     def ended(self, value, error, now_ms: int):
         """Answer it: what must be remembered goes on record first."""
@@ -25,7 +29,10 @@ class Call(Once):
             self.agent.effects.append((KEEP, 0) + record)
         if self.told:
             self.told()
-        self.reply(rpc.error(self.reply_id, error) if error else rpc.result(self.reply_id, value.to_json()))
+        if error:
+            self.reply(rpc.error(self.reply_id, error))
+        else:
+            self.reply(self.text(self.reply_id, value) if self.text else rpc.result(self.reply_id, value.to_json()))
         self.reply = None               # it is remembered for minutes; who asked is not
         for number in self.joined or ():
             self.agent.done(number, (True, None), now_ms)
@@ -35,32 +42,40 @@ class Calls:
     """The calls of one operator's line.
 
     agent  ``agent.Agent``
+    alone  function(message), the *reply* of a call that is no part of a batch
+    text   see ``Session``
     """
 
-    def __init__(self, agent):
+    def __init__(self, agent, alone, text):
         self.agent = agent
+        self._alone = alone
+        self._text = text
         self.line_bytes = 0             # of the record that is being taken
 
     def begin(self, id, params: dict, reply, now_ms: int):
         """Begin ``claw.tool.call``; *reply* gets its answer, now or later."""
         name, arguments, context = params.get("name"), params.get("arguments"), params.get("context")
-        request_id = identity = None
-        if isinstance(context, dict):
-            request_id, identity = context.get("request_id"), context.get("identity")
-        if not (isinstance(name, str) and name and isinstance(arguments, dict) and isinstance(request_id, str) and is_uuid(request_id)
-                and isinstance(identity, str) and identity):
+        if not (name and isinstance(name, str) and isinstance(arguments, dict) and isinstance(context, dict)):
             _refuse(params)
+        request_id, identity = context.get("request_id"), context.get("identity")
+        if not (isinstance(request_id, str) and identity and isinstance(identity, str) and is_uuid(request_id)):
+            _refuse(params)
+        agent = self.agent
+        image = agent.image
         policy = field(context, "policy", str, "context.", False) if "policy" in context else None
-        sandbox = field(context, "sandbox", str, "context.", False) if "sandbox" in context else None
-        if sandbox is not None and sandbox != self.agent.image.agent.sandbox:
-            raise InvalidParams("context.sandbox: unknown sandbox %s" % sandbox[:60], "this agent has: %s" % self.agent.image.agent.sandbox)
+        sandbox = context.get("sandbox")
+        if sandbox != image.agent.sandbox and "sandbox" in context:
+            field(context, "sandbox", str, "context.", False)
+            raise InvalidParams("context.sandbox: unknown sandbox %s" % sandbox[:60], "this agent has: %s" % image.agent.sandbox)
         request = Call(self._recall(now_ms), request_id.lower(), [None, arguments, identity, policy, sandbox])
-        request.agent = self.agent
+        request.agent = agent
         request.reply_id = id
         request.reply = reply
+        if reply is self._alone:
+            request.text = self._text
         if self.line_bytes > PLAIN:
             request.is_long = True
-        request.number = self.agent.begin(call(self.agent.image, name, arguments, "operator", policy, request), request.ended, now_ms, None, request)
+        request.number = agent.begin(call(image, name, arguments, "operator", policy, request), request.ended, now_ms, None, request)
 
     def _recall(self, now_ms: int) -> Recall:
         agent = self.agent
@@ -102,5 +117,7 @@ def is_uuid(text: str) -> bool:
     """Return whether *text* is a UUID in its text form (RFC 9562, 4): 8-4-4-4-12 hexadecimal digits."""
     if len(text) != 36 or not text[8] == text[13] == text[18] == text[23] == "-":
         return False
-    digits = text.replace("-", "")
-    return len(digits) == 32 and not digits.strip("0123456789abcdefABCDEF")
+    try:
+        return len(unhexlify(text.replace("-", ""))) == 16
+    except ValueError:
+        return False

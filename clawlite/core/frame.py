@@ -51,12 +51,13 @@ class Framer:
         """Return ``(kind, payload)`` of the next whole line, or None when more bytes are wanted.  Never raises."""
         while True:
             pos = self._pos
-            if pos == len(self._chunk):
+            chunk = self._chunk
+            if pos == len(chunk):
                 self._chunk = b""
                 self._pos = 0
                 return None
-            stop = self._chunk.find(b"\n", pos)
-            line = self._chunk[pos:stop] if stop >= 0 else self._chunk[pos:]
+            stop = chunk.find(b"\n", pos)
+            line = chunk[pos:stop] if stop >= 0 else chunk[pos:]
             self._pos = stop + 1
             opened = None
             if stop < 0 or self._dropped or self._open or len(line) > self.limit:
@@ -71,7 +72,7 @@ class Framer:
                     self._dropped += len(self._open) + len(line)
                     self._open = bytearray()
                 if stop < 0:
-                    self._pos = len(self._chunk)
+                    self._pos = len(chunk)
                     continue
                 dropped = self._dropped
                 opened = self._open

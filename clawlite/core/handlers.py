@@ -39,11 +39,11 @@ class Handlers:
         if function is None:
             return False, SandboxDenied("%s: this device has no handler %s" % (tool.name, name),
                                         "update the runtime" if kind == BUILTIN else "copy tools.py beside the image")
-        kwargs = dict(arguments)
         if tool.flags & HAS_BOARD:
-            kwargs["board"] = self._board
+            arguments = dict(arguments)
+            arguments["board"] = self._board
         try:
-            outcome = True, function(**kwargs)
+            outcome = True, function(**arguments)
         except BaseException as e:
             outcome = self._failed(e)
         if outcome[0] and tool.flags & GENERATOR:

@@ -85,7 +85,7 @@ class Once:
             return end(self, result, error)
         result.value = None
         self.answer = result
-        self.size = len(result.text.encode())
+        self.size = result.size or len(result.text.encode())
         self.state = ENDED
         self.recall.ended(self)
         return None

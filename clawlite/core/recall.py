@@ -68,10 +68,11 @@ class Recall:
         once.due_ms = self.now_ms + KEPT_MS
         self._used += once.size
         at = self._next
-        if self._free[at] is not None:
-            self.forget(self._free[at])
-        self._free[at] = once
-        self._next = at + 1 if at + 1 < len(self._free) else 0
+        free = self._free
+        if free[at] is not None:
+            self.forget(free[at])
+        free[at] = once
+        self._next = at + 1 if at + 1 < len(free) else 0
         if self._used > self._size or len(self.known) + len(self.held) > self._ids:
             self._shed()
 

@@ -38,7 +38,7 @@ def parse(message):
     if message.get("jsonrpc") != "2.0":
         raise InvalidRequest('jsonrpc: expected "2.0"')
     id = message.get("id", NO_ID)
-    if id is not NO_ID and not is_id(id):
+    if type(id) is not int and id is not NO_ID and not is_id(id):
         raise InvalidRequest("id: expected a string, a number or null")
     if not isinstance(method, str):
         raise InvalidRequest("method: expected a string" + ("" if "method" in message else ", there is none"))

@@ -21,9 +21,10 @@ class Session:
 
     agent    ``agent.Agent``; with ``image`` None it gets its image from the manifest in ``initialize`` (linux/vacant.py)
     loads    the shell's JSON decoder: bytes -> value, raises ``ParseError``
+    text     function(id, ``tools.Result``) -> str, the JSON of a tool call's answer, where a shell makes it quicker than its encoder
     """
 
-    def __init__(self, agent, loads):
+    def __init__(self, agent, loads, text=None):
         self.agent = agent
         self._reply = self._send        # one bound method for all who wait
         self._loads = loads
@@ -32,7 +33,7 @@ class Session:
         self._open = False
         self._beat_ms = None
         self._clock = None              # (epoch seconds, at monotonic ms), None while the clock is unset
-        self._calls = Calls(agent)
+        self._calls = Calls(agent, self._reply, text)
 
     def set_clock(self, epoch_s: int, now_ms: int):
         """Say what time it is: for the time stamps of heartbeats."""
@@ -67,7 +68,7 @@ class Session:
                 batch.add(None)
 
     def _send(self, message):
-        self.agent.effects.append((SEND, message))
+        self.agent.emit((SEND, message))
 
     def _one(self, message, reply, now_ms: int) -> bool:
         """Deal with one message; return whether *reply* gets an answer, now or later."""

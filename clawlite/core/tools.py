@@ -23,7 +23,9 @@ class Result:
     is_error        bool, the tool ran and failed
     value           what the handler returned, None after an error: reflex rules read its fields
     original_bytes  int, bytes before the cut, or 0 when nothing was cut
+    size            int, bytes of the text, or 0 where nobody has counted them
     """
+    size = 0
 
     def __init__(self, text: str, is_error: bool, value=None, original_bytes: int = 0):
         self.text = text
@@ -101,7 +103,7 @@ def _gated(image, tool, arguments, override, event, once):
         raise InvalidParams("%s: expected arguments as an object, got %s" % (tool.name, canonical(arguments, 40)))
     if image.guard is not None:
         arguments = event["arguments"] = image.guard.arguments(tool.name, arguments, event)
-    wrong = check(tool.schema, arguments, image.automaton)
+    wrong = None if tool.fits and tool.fits(arguments) else check(tool.schema, arguments, image.automaton)
     if wrong:
         raise InvalidParams("%s: %s" % (tool.name, wrong), "", {"tool": tool.name})
     if once is not None:
@@ -114,13 +116,13 @@ def _gated(image, tool, arguments, override, event, once):
         raise PolicyDenied("%s: this agent only observes; it runs no tools" % tool.name, "",
                            {"tool": tool.name, "action": "deny", "autonomy": "observer"})
     if tool.constant and override is None:
-        decision = policy.decide(image, tool.entry, [])
+        decision = tool.decision or policy.decide(image, tool.entry, [])
     else:
         decision = yield from _decide(image, tool, arguments, override)
     rule = decision.rule
     event["action"] = policy.ACTIONS[decision.action]
     event["rule_id"] = rule[0] if rule else None
-    event["trace"] = [[number, matched] for number, matched in decision.trace]
+    event["trace"] = decision.trace
     action = decision.action
     decision = None                     # many calls may wait for a person
     if action == policy.DENY:
@@ -223,7 +225,9 @@ def _result(tool, outcome, image, event):
         text, value = image.guard.result(tool.name, _cut(data, tool.max_output + _BEYOND) if size > tool.max_output + _BEYOND else text, value, event)
         data = text.encode()
     if not part_of and size <= tool.max_output and len(data) <= tool.max_output:
-        return Result(text, failed, value)
+        result = Result(text, failed, value)
+        result.size = len(data)
+        return result
     return Result(_cut(data, tool.max_output), failed, value, part_of or size)
 
 

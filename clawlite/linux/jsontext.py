@@ -88,6 +88,7 @@ try:
     _SUSPECT = (b"\\ud", b"\\uD")       # escapes worth a second look: surrogates
 except ImportError:
     from json import JSONDecoder, JSONEncoder
+    from json.encoder import encode_basestring
 
     _scan = JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_int=_integer,
                         parse_constant=_constant).scan_once
@@ -171,6 +172,14 @@ def dumps(obj) -> str:
         return "".join(_encode(obj, 0))
     except RecursionError:
         raise ValueError("expected a tree, found nesting without an end") from None
+
+
+def answer(id, result) -> str:
+    """Return what ``dumps`` gives for the answer of a tool call: *id* of its request, *result* a ``tools.Result``."""
+    if result.original_bytes:
+        return dumps({"jsonrpc": "2.0", "id": id, "result": result.to_json()})
+    return "".join(('{"jsonrpc":"2.0","id":', str(id) if type(id) is int else dumps(id), ',"result":{"content":[{"type":"text","text":',
+                    encode_basestring(result.text), '}],"isError":true}}' if result.is_error else '}],"isError":false}}'))
 
 
 def _fault(text: str, pos: int, expected: str, found: str = "") -> ParseError:

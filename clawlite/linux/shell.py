@@ -20,8 +20,9 @@ from clawlite.core.session import Session
 from clawlite.core.text import decode_utf8
 from clawlite.linux import signals, workspace
 from clawlite.linux.files import Log, state_folder
-from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.jsontext import answer, dumps, request
 from clawlite.linux.kept import Kept
+from clawlite.linux.logline import line as log_line
 from clawlite.linux.screen import Screen
 from clawlite.linux.starting import Starting
 from clawlite.linux.wire import MAX_LINE, now_ms, open_line
@@ -44,13 +45,17 @@ class Shell:
 
     def __init__(self, image, folder: str, operator: bool, wake: int, line: tuple = None):
         image.require(ABILITIES, "this machine")
+        image.prepare = _prepare
         now = now_ms()
         functions = {}
         pins = SimulatedPins(image.section(PINS) or [], now_ms)
         self.handlers = Handlers(HANDLERS, functions, pins)
         self.agent = Agent(image, now, MAX_TASKS)
-        self.session = Session(self.agent, loads)
+        watched = image.size_of(TELEMETRY) > 0
+        self.session = Session(self.agent, request, None if watched else answer)
         self.session.set_clock(int(time.time()), now)
+        if operator and not watched:    # who looks on sees effects; a person may interrupt what they do not know to have begun
+            self.agent.run, self.agent.emit = self._start, self._emit
         self.operator = operator
         self.terminal = not operator and os.isatty(0)
         self.answer_only = False        # stdout is for the answer; what is told about it goes to stderr
@@ -64,7 +69,7 @@ class Shell:
             from clawlite.linux.guarding import guard_of
             image.guard = guard_of(image)
         guard = image.guard
-        self.log = Log(image.agent.name, dumps if guard is None else lambda event: guard.text(dumps(event)))
+        self.log = Log(image.agent.name, log_line if guard is None else lambda event: guard.text(dumps(event)))
         self.audit = None
         if guard is not None and guard.audit:
             from clawlite.linux.audit import Audit
@@ -72,7 +77,7 @@ class Shell:
         self.kept = Kept(self.agent, now_ms)
         self._carry = self._table()
         self.telemetry = None
-        if image.size_of(TELEMETRY):
+        if watched:
             from clawlite.linux.telemetry import telemetry_of
             self.telemetry = telemetry_of(self.agent, now_ms)
             self._carry = self.telemetry.tapped(self._carry, self._reached)
@@ -148,7 +153,8 @@ class Shell:
     def step(self):
         """Wait for whatever comes next, and deal with it."""
         self.starting.flush()           # before anybody hears what came of it
-        data = self.wire.wait(self.wait_ms())
+        due = self.deadline()
+        data = self.wire.wait(0 if self.agent.effects else None if due is None else max(0, due - now_ms()))
         self.screen.heed()
         if data:
             self._interrupts = 0
@@ -161,16 +167,20 @@ class Shell:
             self.code = 0 if signals.terminated() else 1
         elif self.wire.at_end:
             self.end_of_input()
-        now = now_ms()
-        self.agent.tick(now)
-        self.session.tick(now)
+        if due is not None:
+            now = now_ms()
+            if now >= due:
+                self.agent.tick(now)
+                self.session.tick(now)
         self.settle()
 
-    def wait_ms(self):
-        deadlines = [at for at in (self.agent.deadline(), self.session.deadline(), self.handlers.deadline()) if at is not None]
-        if self.agent.effects:
-            return 0
-        return max(0, min(deadlines) - now_ms()) if deadlines else None
+    def deadline(self):
+        """Return the monotonic time at which something is to be done, or None."""
+        first = self.agent.deadline()
+        for at in (self.session.deadline(), self.handlers.deadline()):
+            if at is not None and (first is None or at < first):
+                first = at
+        return first
 
     def take(self, early: bool = False):
         """Hand in the lines that have come, one by one, each with all that follows from it.
@@ -188,7 +198,7 @@ class Shell:
                 self.text(data, early)
             else:
                 self.session.record(data, now_ms())
-            if not early:
+            if not early and (self.people or self.agent.effects):
                 self.settle()
         if self.screen.at_end:
             self.wire.at_end = True
@@ -230,10 +240,19 @@ class Shell:
 
     def heed(self):
         """Deal with a Ctrl-C that came while a maker's code ran: before its outcome counts, or the turn would go on."""
-        if signals.interrupts():
+        if signals.state["interrupts"] and signals.interrupts():
             self.interrupt()
 
     # -- effects
+
+    def _emit(self, effect: tuple):
+        """Carry LOG and SEND out at once; behind others they wait their turn."""
+        if self.agent.effects:
+            self.agent.effects.append(effect)
+        elif effect[0] == E.LOG:
+            self._log(effect)
+        else:
+            self._send(effect)
 
     def settle(self):
         """Carry out effects, and step handlers, until nothing is left to do now."""
@@ -267,7 +286,10 @@ class Shell:
 
     def _log(self, effect: tuple):
         event = effect[1]
-        event["timestamp"] = self.time_stamp()
+        second = int(time.time())
+        if second != self._second:
+            self._second, self._stamp = second, iso8601(second)
+        event["timestamp"] = self._stamp
         if self.audit:
             self.audit.write(event)
             event.pop("output", None)   # for the audit alone
@@ -292,29 +314,27 @@ class Shell:
     def _exit(self, effect: tuple):
         self.code = effect[1]
 
-    def time_stamp(self) -> str:
-        second = int(time.time())
-        if second != self._second:
-            self._second, self._stamp = second, iso8601(second)
-        return self._stamp
-
     def _run(self, effect: tuple):
-        now = now_ms()
-        if effect[2].flags & HAS_SIDE_EFFECTS and not self.starting.flush():       # it may never come back
-            return
-        if signals.terminated():        # a turn may want its next tool before the loop sees the signal
-            outcome = (False, ClawError("the agent is ending"))
-        else:
-            with self._guard:
-                outcome = self.handlers.start(effect[1], effect[2], effect[3], effect[4], now)
-            self.heed()
+        outcome, now = self._start(*effect[1:])
         if outcome is not None:
-            self.agent.done(effect[1], outcome, now_ms())
+            self.agent.done(effect[1], outcome, now)
+
+    def _start(self, task: int, tool, arguments: dict, due_ms) -> tuple:
+        """Start a tool's handler; return (its outcome, or None when it goes on; the time)."""
+        now = now_ms()
+        if tool.flags & HAS_SIDE_EFFECTS and not self.starting.flush():       # it may never come back
+            return None, now
+        if signals.state["terminated"]:         # a turn may want its next tool before the loop sees the signal
+            return (False, ClawError("the agent is ending")), now
+        with self._guard:
+            outcome = self.handlers.start(task, tool, arguments, due_ms, now)
+        self.heed()
+        return outcome, now_ms()
 
     def _send(self, effect: tuple):
         message = effect[1]
         try:
-            data = dumps(message).encode()
+            data = (message if type(message) is str else dumps(message)).encode()
         except ValueError as e:         # a handler gave what JSON lacks; the caller must still get an answer
             message = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32603, "message": "no JSON: %s" % e}}
             data = dumps(message).encode()
@@ -323,3 +343,8 @@ class Shell:
             self.screen.record(data)
         else:
             self.wire.write(data)
+
+
+def _prepare(image, tool):
+    from clawlite.linux.flat import prepare
+    prepare(image, tool)

@@ -14,7 +14,8 @@ except ImportError:
 
 from clawlite.core import handlers
 
-_state = {"interrupts": 0, "terminated": 0, "inside": False, "armed": False, "told": False, "leave": None, "pipe": None, "old": ()}
+# What has come: read by all, written here.
+state = {"interrupts": 0, "terminated": 0, "inside": False, "armed": False, "told": False, "leave": None, "pipe": None, "old": ()}
 
 _GRACE_S = 0.1
 _HERE = __file__.rpartition("/")[0] + "/"
@@ -32,35 +33,35 @@ def catch() -> int:
            ((signal.SIGINT, _on_signal), (signal.SIGTERM, _on_signal), (signal.SIGALRM, _on_alarm))]
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         old.append((signal.SIGHUP, signal.signal(signal.SIGHUP, _on_signal)))
-    _state.update(interrupts=0, terminated=0, inside=False, leave=None, pipe=(reader, writer), old=old)
+    state.update(interrupts=0, terminated=0, inside=False, leave=None, pipe=(reader, writer), old=old)
     signal.set_wakeup_fd(writer)
     return reader
 
 
 def waker() -> int:
     """Return the descriptor that wakes whoever waits for ``catch``'s, by a byte written to it."""
-    return _state["pipe"][1]
+    return state["pipe"][1]
 
 
 def release():
     """Give them back."""
     signal.set_wakeup_fd(-1)
-    for number, handler in _state["old"]:
+    for number, handler in state["old"]:
         signal.signal(number, handler)
-    for fd in _state["pipe"]:
+    for fd in state["pipe"]:
         os.close(fd)
 
 
 def interrupts() -> int:
     """Return how often Ctrl-C has come since the last time this was asked."""
-    count = _state["interrupts"]
-    _state["interrupts"] = 0
+    count = state["interrupts"]
+    state["interrupts"] = 0
     return count
 
 
 def terminated() -> int:
     """Return the number of the signal that asked the program to end, or 0."""
-    return _state["terminated"]
+    return state["terminated"]
 
 
 class interruptible:
@@ -73,44 +74,44 @@ class interruptible:
         self._leave = leave
 
     def __enter__(self):
-        _state["leave"] = self._leave
-        _state["told"] = _state["armed"] = False
-        _state["inside"] = True
+        state["leave"] = self._leave
+        state["inside"] = True
 
     def __exit__(self, *_):
-        _state["inside"] = False
-        if _state["armed"]:
+        state["inside"] = False
+        if state["armed"] or state["told"]:
+            state["told"] = state["armed"] = False
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _on_signal(number, frame):
     if number == signal.SIGINT:
-        _state["interrupts"] += 1
+        state["interrupts"] += 1
     else:
-        _state["terminated"] = number
+        state["terminated"] = number
     if not _makers(frame):
         return                          # the loop will ask
-    if _state["told"]:
-        _state["inside"] = False
+    if state["told"]:
+        state["inside"] = False
         try:
-            if _state["leave"]:
-                _state["leave"]()
+            if state["leave"]:
+                state["leave"]()
         finally:
             os._exit(128 + number)
-    if _state["armed"]:
+    if state["armed"]:
         _raise()
-    _state["armed"] = True
+    state["armed"] = True
     signal.setitimer(signal.ITIMER_REAL, _GRACE_S)
 
 
 def _on_alarm(number, frame):
-    if _state["armed"] and _makers(frame):
+    if state["armed"] and _makers(frame):
         _raise()
 
 
 def _raise():
-    _state["told"] = True
-    _state["armed"] = False
+    state["told"] = True
+    state["armed"] = False
     signal.setitimer(signal.ITIMER_REAL, 0)
     raise KeyboardInterrupt
 
@@ -118,4 +119,4 @@ def _raise():
 def _makers(frame) -> bool:
     """Return whether a maker's code runs, not our own lines around it: raised there, it would miss its mark."""
     file = frame.f_code.co_filename
-    return _state["inside"] and file != handlers.__file__ and not file.startswith(_HERE)
+    return state["inside"] and file != handlers.__file__ and not file.startswith(_HERE)

@@ -34,6 +34,7 @@ class _Nobody:
 
     def __init__(self, adopt):
         self.effects = []
+        self.emit = self.effects.append
         self.lifecycle = self
         self.state = INIT
         self.adopt = adopt
@@ -82,7 +83,7 @@ class Vacant:
                 for effect in nobody.effects:
                     if effect[0] == SEND:
                         self._wire.write(self._framer.send(dumps(effect[1]).encode()))
-                nobody.effects = []
+                nobody.effects.clear()
                 event = self._framer.next_event()
             if signals.interrupts():
                 return 130
