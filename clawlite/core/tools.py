@@ -213,14 +213,15 @@ def _result(tool, outcome, image, event):
         wrong = check(tool.output, value, image.automaton, "result")
         if wrong:
             return _told(image, tool, "%s returned what its output_schema does not allow: %s" % (tool.name, wrong), event)
-    text = value
-    if not isinstance(value, str):
-        from clawlite.core.render import canonical
-        text = canonical(value)
+    text, failed, part_of = value, False, 0
+    if type(value) is not str:
+        failed = getattr(value, "is_error", False)      # a handler may say so, and how long the whole was of which it gives a part
+        part_of = getattr(value, "original_bytes", 0)
+        if not isinstance(value, str):
+            from clawlite.core.render import canonical
+            text = canonical(value)
     data = text.encode()
     size = len(data)
-    failed = getattr(value, "is_error", False)  # a handler may say so, and how long the whole was of which it gives a part
-    part_of = getattr(value, "original_bytes", 0)
     if image.guard is not None:
         text, value = image.guard.result(tool.name, _cut(data, tool.max_output + _BEYOND) if size > tool.max_output + _BEYOND else text, value, event)
         data = text.encode()
