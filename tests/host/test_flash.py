@@ -262,7 +262,7 @@ def test_a_new_version_travels_and_boots(board, want, tmp_path):
 
 
 @needs_micropython
-@pytest.mark.parametrize("count", [0, 3, 60, 90])
+@pytest.mark.parametrize("count", [0, 3, 60, 80])
 def test_a_flash_over_a_port_that_breaks_off_leaves_what_was_there(board, want, tmp_path, count, monkeypatch):
     new = version(want, "2.0.0", tmp_path)
     do = flash_board.Board.do
