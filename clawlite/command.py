@@ -40,7 +40,7 @@ def _main(args: list) -> int:
         from clawlite.host.cli import main as host
     except ImportError as e:
         return _missing(e)
-    return host(args, _line_editor)
+    return host(args, _line_editor, _secret)
 
 
 def _name_of(manifest: str) -> str:
@@ -58,6 +58,12 @@ def _line_editor(limit: int, columns: int):
     """Return what edits lines on a terminal: the host's console uses it too, and may not import it."""
     from clawlite.linux.lineedit import Editor
     return Editor(limit, columns)
+
+
+def _secret(agent: str, name: str) -> str:
+    """Return a secret of *agent*; the host's gateway asks, and may not import what knows."""
+    from clawlite.linux.secrets import resolve, stores
+    return resolve(name, stores(agent))
 
 
 def _device(verb: str, args: list) -> int:

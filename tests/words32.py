@@ -112,7 +112,8 @@ def references(folder: Path) -> dict:
         ("limits", claw + _ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 2 }"), dict(_REFLEX, tools_py=_TOOL)),
         ("pins", claw + _BOARD_INFO + _ALLOW % ("allow", ""), _REFLEX),
         ("openai", remote("openai-compatible"), {}), ("anthropic", remote("anthropic-native"), {}),
-        ("both", remote("openai-compatible", "anthropic-native"), {}))}
+        ("both", remote("openai-compatible", "anthropic-native"), {}),
+        ("gateway", remote("openai-compatible"), dict(clawlite_toml="[gateway]\n")))}
 
 
 def code(board: Path, agents: dict, bits: int) -> dict:

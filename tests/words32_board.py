@@ -2,6 +2,8 @@
 from main import open_device
 from memory import drop
 
+HELLO = b"\x1e~0000h2a5ae893015f3a9c21000000001000a0\n"        # of a host (docs/line.md)
+
 
 class Sink:
 
@@ -25,6 +27,9 @@ def ready(path: str):
 
 def turn(device):
     """Say something that no rule knows; a provider that is away is tried until its attempts are used up."""
+    if device.uplink:
+        device.take(HELLO, False)
+        device.stdio.pump()
     now = device.now_ms()
     device.console.line("qwertz", now)
     device.settle()

@@ -32,6 +32,7 @@ class Agent:
         self.calls = None       # the last 8 (tool.call event, how its approval was answered), where a console keeps them
         self.prepare = None     # function(): a shell that reaches remote providers sets these three, before the first turn:
         self.codecs = None      # (loads, dumps)
+        self.is_behind = False  # a gateway asks the remote providers for this device (core/gateway.py)
         self.meter = None       # meter.Meter
         self.recall = None      # recall.Recall, from the operator's first tool call on
         self.kept = None        # function(), function(key) for it: what is on record, by a shell that keeps records
@@ -48,7 +49,7 @@ class Agent:
             if self.prepare:
                 self.prepare()
             from clawlite.core.chain import Chain
-            self._chain = Chain(self.image, self.codecs, self.meter, self.keep_bytes)
+            self._chain = Chain(self.image, self.codecs, self.meter, self.keep_bytes, self.is_behind)
         return self._chain
 
     # -- lifecycle

@@ -14,13 +14,15 @@ class Chain:
     codecs  (loads, dumps) of the shell, for remote providers
     meter   ``meter.Meter``, or None when there is no remote provider
     keep    bytes of an answer that the conversation remembers
+    is_behind  a gateway asks the remote ones
     """
 
-    def __init__(self, image, codecs, meter, keep: int):
+    def __init__(self, image, codecs, meter, keep: int, is_behind: bool = False):
         self._image = image
         self._codecs = codecs
         self._meter = meter
         self._keep = keep
+        self._is_behind = is_behind
         self._turn = None               # the turn that was asked about last, and who answered in it:
         self._answering = 0             # its later rounds stay there, or rules and a model would take turns in it
         self._made = {}                 # place -> (name, provider): one that is never reached is never loaded
@@ -72,7 +74,7 @@ class Chain:
 
     def _at(self, place: int) -> tuple:
         if place not in self._made:
-            self._made[place] = _provider(self._image.agent.providers[place], self._image, self._codecs, self._keep)
+            self._made[place] = _provider(self._image.agent.providers[place], self._image, self._codecs, self._keep, self._is_behind)
         return self._made[place]
 
 
@@ -90,7 +92,7 @@ def _unseen(asked):
         value = None if effect[0] == WRITE else (yield effect)
 
 
-def _provider(number: int, image, codecs, keep: int) -> tuple:
+def _provider(number: int, image, codecs, keep: int, is_behind: bool) -> tuple:
     """Return (its name, the provider)."""
     if number == 0:
         from clawlite.core.reflex import Reflex
@@ -98,6 +100,10 @@ def _provider(number: int, image, codecs, keep: int) -> tuple:
     if number == 1:
         from clawlite.core.replay import Replay
         return "replay", Replay(image.section(REPLAY))
+    if is_behind:
+        from clawlite.core.gateway import Distant
+        name = image.provider(number - 2)[0]
+        return name, Distant(name, codecs[0], keep)
     from clawlite.core.provider import Provider
     provider = Provider(image.provider(number - 2), codecs[0], codecs[1], keep)
     return provider.name, provider

@@ -174,6 +174,10 @@ class Line:
             if kind == RESET and self._is_host and decode(item, 0):     # the board knows of no session
                 self._hello_due = True
                 return None
+        elif self._state == _OPENING:
+            if kind == RESET and decode(item, 0):       # the board has just begun to listen
+                self._hello_due = True
+                return None
         elif self._state == _PLAIN and (kind == DATA or kind == MORE or kind == ACK):
             self._reset_due = True
             return None

@@ -112,6 +112,8 @@ def _where(manifest, ability: str) -> tuple:
             return provider.place, ("endpoint",)
     if ability == "telemetry":
         return manifest.telemetry.place, ()
+    if ability == "gateway":
+        return manifest.settings.place, ("gateway",)
     if ability == "pins" and manifest.settings.pins:
         return manifest.settings.place, ("pins", 0)
     for tool in manifest.tools:
@@ -125,6 +127,8 @@ def _where(manifest, ability: str) -> tuple:
 
 
 def _network(manifest, board: Profile, known: list, problems: Problems) -> None:
+    if manifest.settings.gateway:
+        return
     asked = [(provider.place, ("endpoint",), provider.spec.endpoint) for provider in chain.providers(manifest) if not chain.is_builtin(provider)]
     asked += [(manifest.settings.place, ("oauth2", name, "endpoint"), server.endpoint) for name, server in manifest.settings.oauth2.items()]
     for place, path, endpoint in asked:
@@ -132,7 +136,7 @@ def _network(manifest, board: Profile, known: list, problems: Problems) -> None:
         if scheme not in ("http", "https") or scheme in board.abilities and board.network.links:
             continue                    # another scheme is refused whatever the board
         if not board.network.links:
-            message, ways = f"{board.name} has no network", "a built-in provider"
+            message, ways = f"{board.name} has no network", "[gateway] in clawlite.toml, a built-in provider"
         elif not board.network.tls:
             message, ways = f"{board.name} has no TLS", "an http endpoint"
         else:

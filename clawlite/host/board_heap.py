@@ -74,6 +74,9 @@ def parts(image) -> list[str]:
     if "http" in image.requires or image.agent.counts:
         found.add("limits")
     for number in image.agent.providers:
+        if number >= 2 and "gateway" in image.requires:
+            found.add("gateway")        # and the line, while there is one
+            continue
         found |= {("reflex", "replay")[number]} if number < 2 else {"remote", _API[image.provider(number - 2)[1]]}
     return sorted(found)
 

@@ -34,6 +34,8 @@ def check(manifest) -> None:
     settings = manifest.settings
     if settings.prefer and all(_hint(provider, settings.prefer) < 0 for provider in manifest.providers):
         manifest.problems.add(settings.place, ("prefer",), f"no provider has hints.{settings.prefer}_priority")
+    if settings.gateway and all(is_builtin(provider) for provider in providers(manifest)):
+        manifest.problems.add(settings.place, ("gateway",), "no provider here is a remote one", hint="remove it", key=True)
     wanting = [provider.name for provider in manifest.providers if provider.spec.auth.type == "oauth2"]
     for name, server in settings.oauth2.items():
         if name not in wanting:

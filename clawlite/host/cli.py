@@ -2,6 +2,8 @@
 
 Exit codes: 0 done, 1 failed, 2 bad usage or manifest, 3 no board or several, 4 port busy or not permitted, 124 timed out.
 """
+import types
+
 import click
 
 
@@ -224,22 +226,56 @@ def ask(text, port, approve, timeout):
 @click.option("--timeout", default=120.0, type=click.FloatRange(0.1), help="seconds that a script waits for the board's prompt; 120")
 @click.option("--line", "mode", default="auto", type=click.Choice(("auto", "plain", "reliable")), help="frames with checksums; auto: where the board has a UART")
 @click.pass_obj
-def console(editor, port, records, log, prompts, timeout, mode):
+def console(tools, port, records, log, prompts, timeout, mode):
     """Talk to a board over its serial port; Ctrl-] leaves, Ctrl-C and Ctrl-D go to the board.
 
     Without a terminal the lines of stdin go in one by one, as the board's prompt comes back.
     """
     from clawlite.host import console_serial
-    return console_serial.start(port, editor, records, timeout, prompts, log, mode)
+    return console_serial.start(port, tools.editor, records, timeout, prompts, log, mode)
 
 
-def main(args: list[str], editor=None) -> int:
+class _Gateway(click.Group):
+    """``gateway token`` is a command; anything else are projects and options of ``gateway`` itself."""
+
+    def parse_args(self, ctx, args):
+        return super().parse_args(ctx, args if args[:1] in (["token"], ["--help"]) else ["serve", *args])
+
+
+@cli.group(cls=_Gateway, subcommand_metavar="[PROJECT]... [OPTIONS] | token NAME")
+def gateway():
+    """Keys and network for devices that have neither: clawlite gateway serve --help."""
+
+
+@gateway.command()
+@click.argument("projects", nargs=-1)
+@click.option("--port", "port_names", multiple=True, metavar="PORT", help="a device, a link to one, or an id of clawlite ports; may be repeated")
+@click.option("--listen", metavar="ADDRESS:PORT", help="serve devices on the LAN, which have tokens: clawlite gateway token NAME")
+@click.option("--tls-cert", "certificate", metavar="FILE", help="certificate for --listen, PEM")
+@click.option("--tls-key", "key", metavar="FILE", help="its key, unless it is in the same file")
+@click.pass_obj
+def serve(tools, projects, port_names, listen, certificate, key):
+    """Serve devices until Ctrl-C.  PROJECT is a folder with claw.yaml, a folder of those, or an image; else the current folder."""
+    from clawlite.host.gateway import serve as run
+    return run(list(projects), list(port_names), listen, certificate, key, tools.secret)
+
+
+@gateway.command()
+@click.argument("name")
+def token(name):
+    """Make the token of the device NAME and print it: this once."""
+    from clawlite.host.gateway import make_token
+    print(make_token(name))
+
+
+def main(args: list[str], editor=None, secret=None) -> int:
     """Run the command line; return the exit code.
 
     editor  function(limit, columns) -> lineedit.Editor, for the console
+    secret  function(agent, name) -> value of a secret, for the gateway
     """
     try:
-        return cli.main(args, prog_name="clawlite", standalone_mode=False, obj=editor) or 0
+        return cli.main(args, prog_name="clawlite", standalone_mode=False, obj=types.SimpleNamespace(editor=editor, secret=secret)) or 0
     except click.exceptions.Exit as e:
         return e.exit_code
     except click.Abort:

@@ -20,6 +20,7 @@ UNITS = {
     "talk": ["printable", "render", "turn", "chain", "history", "console"],
     "limits": ["ledger", "meters"],
     "line": ["lineframe", "linereceive", "linesend", "line", "reliable"],
+    "distant": ["gateway", "uplink"],
     "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],
 }
 CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them

@@ -21,7 +21,7 @@ from clawlite.host.tomllines import TOMLDocument
 
 FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file
-NOT_BUILT = ("gateway", "cron", "mqtt", "webhook", "telegram", "mcp", "logs", "registries", "tenant_id",
+NOT_BUILT = ("cron", "mqtt", "webhook", "telegram", "mcp", "logs", "registries", "tenant_id",
              "time_zone")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACE = re.compile(r"/[^\0]*|\$[A-Za-z_][A-Za-z0-9_]*")
@@ -66,6 +66,11 @@ class Budget(Strict):
     total_timeout_ms: Annotated[int, Meta(ge=1000, le=86400000)] | None = None
     timeout_per_tool_ms: Annotated[int, Meta(ge=1, le=86400000)] | None = None
     max_tool_result_bytes: Annotated[int, Meta(ge=64, le=65536)] | None = None
+
+
+class Gateway(Strict):
+    """Whoever holds the device's line asks the remote providers: the device needs no network and holds no key."""
+    wire: Literal["line"] = "line"
 
 
 class Sandbox(Strict):
@@ -114,6 +119,7 @@ class File(Strict):
     prices: dict[str, Price] | None = None
     oauth2: dict[str, OAuth2] | None = None
     budget: Budget | None = None
+    gateway: Gateway | None = None
     prefer: Literal["cost", "speed", "intelligence"] | None = None
     sandbox: Sandbox | None = None
     search: Search | None = None
@@ -130,6 +136,7 @@ class Settings:
     prices                    {model: Price}
     oauth2                    {name of a provider: OAuth2}
     budget                    Budget
+    gateway                   bool, remote providers are asked through one
     prefer                    "cost", "speed", "intelligence", or None
     sandbox                   Sandbox
     search                    Search, or None
@@ -146,6 +153,7 @@ class Settings:
     prices: dict = dataclasses.field(default_factory=dict)
     oauth2: dict = dataclasses.field(default_factory=dict)
     budget: Struct = dataclasses.field(default_factory=Budget)
+    gateway: bool = False
     prefer: str = None
     sandbox: Struct = dataclasses.field(default_factory=Sandbox)
     search: Struct = None
@@ -184,6 +192,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.prices = file.prices or {}
         settings.oauth2 = file.oauth2 or {}
         settings.budget = file.budget or Budget()
+        settings.gateway = file.gateway is not None
         settings.prefer = file.prefer
         settings.sandbox = file.sandbox or Sandbox()
         settings.search = file.search

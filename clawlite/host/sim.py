@@ -47,6 +47,23 @@ def running() -> list[dict]:
     return sorted(found, key=lambda facts: facts["id"])
 
 
+def register(facts: dict):
+    """Let ``running`` find *facts* for as long as the file that is returned is open; ``forget`` ends that."""
+    os.makedirs(registry(), mode=0o700, exist_ok=True)
+    path = os.path.join(registry(), f"{os.getpid()}-{os.path.basename(facts['port'])}")
+    file = open(path + ".new", "w")
+    _lock(file)                         # before anybody may take it for a stale one
+    json.dump(facts, file)
+    file.flush()
+    os.rename(path + ".new", path)
+    return file
+
+
+def forget(file) -> None:
+    os.remove(file.name.removesuffix(".new"))
+    file.close()
+
+
 def _lock(file) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -128,7 +145,7 @@ class Sim:
                 os.makedirs(self.folder, exist_ok=True)
             else:
                 self.folder = tempfile.mkdtemp(prefix="clawlite-sim-")
-            self._register()
+            self._file = register(self.facts)
             relay = Relay(self._command, self.folder, self._options, *self._ends, self._wake[0], self._on_start)
             self._thread = threading.Thread(target=self._serve, args=(relay,), daemon=True)
             self._thread.start()
@@ -153,8 +170,7 @@ class Sim:
             os.write(self._wake[1], b"x")
             self._thread.join()
         if self._file:
-            os.remove(self._file.name.removesuffix(".new"))
-            self._file.close()
+            forget(self._file)
         for fd in (*self._ends, *self._wake):
             os.close(fd)
         if not self._is_kept and self.folder:
@@ -190,12 +206,3 @@ class Sim:
             new = f"{self.link}.{os.getpid()}"
             os.symlink(self.path, new)
             os.replace(new, self.link)
-
-    def _register(self):
-        os.makedirs(registry(), mode=0o700, exist_ok=True)
-        path = os.path.join(registry(), f"{os.getpid()}-{os.path.basename(self.path)}")
-        self._file = open(path + ".new", "w")
-        _lock(self._file)               # before anybody may take it for a stale one
-        json.dump(self.facts, self._file)
-        self._file.flush()
-        os.rename(path + ".new", path)

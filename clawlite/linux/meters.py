@@ -9,6 +9,7 @@ import os
 import time
 
 from clawlite.core.errors import ClawError
+from clawlite.core.image import PROVIDERS
 from clawlite.core.ledger import CALLS, Ledger, add
 from clawlite.linux.files import state_folder
 from clawlite.linux.jsontext import dumps, loads
@@ -36,7 +37,7 @@ class _Meters:
 
         def clock():
             return now_ms(), int(time.time())
-        if "http" in agent.image.requires or "https" in agent.image.requires:
+        if agent.image.size_of(PROVIDERS):
             from clawlite.core.meter import Meter
             meter = Meter(clock, self._spent.stored, info.tokens_per_hour, info.cost_per_day, info.rates, self._calls.stored)
         else:

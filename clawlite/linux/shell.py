@@ -14,7 +14,7 @@ from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import TEXT, TOO_LONG
 from clawlite.core.handlers import Handlers
-from clawlite.core.image import GUARD, HAS_SIDE_EFFECTS, LOCAL, PINS, TELEMETRY
+from clawlite.core.image import GUARD, HAS_SIDE_EFFECTS, LOCAL, PINS, PROVIDERS, TELEMETRY
 from clawlite.core.pins import SimulatedPins
 from clawlite.core.session import Session
 from clawlite.core.text import decode_utf8
@@ -27,7 +27,7 @@ from clawlite.linux.screen import Screen
 from clawlite.linux.starting import Starting
 from clawlite.linux.wire import MAX_LINE, now_ms, open_line
 
-ABILITIES = ("audit", "files", "guard", "http", "https", "log", "pins", "process", "reflex", "replay", "shell", "telemetry", "tools", "tools.py", "web")
+ABILITIES = ("audit", "files", "gateway", "guard", "http", "https", "log", "pins", "process", "reflex", "replay", "shell", "telemetry", "tools", "tools.py", "web")
 MAX_TASKS = 1024
 LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
 
@@ -88,7 +88,7 @@ class Shell:
         self._interrupts = 0
         self._second, self._stamp = 0, ""
         self.remote = None
-        if "http" in image.requires or "https" in image.requires:
+        if image.size_of(PROVIDERS):
             self.agent.prepare = self.reach
         image.workspace = workspace.folder(None, state_folder(image.agent.name))
         self.starting = Starting(self, folder, None if image.agent.isolation else functions)

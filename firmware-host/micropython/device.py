@@ -69,6 +69,9 @@ class Device:
         if "http" in image.requires:
             from net import Net
             self.net = Net(self.agent, self.stdio.poll, folder, clock)
+        elif "gateway" in image.requires:
+            from uplink import Uplink
+            self.net = self.uplink = Uplink(self.agent, self.stdio, self.now_ms)
         self.code = None
         self._asked = None              # the task whose question was put last
         self._open = False              # what a provider says piece by piece stands on the last line
@@ -105,6 +108,8 @@ class Device:
             if self.console:
                 self.console.greet()
             self.settle()
+            if self.uplink:
+                self.uplink.call()
             while self.code is None:
                 if ready and self.agent.is_ready:
                     ready()
@@ -166,7 +171,7 @@ class Device:
         if self.session:
             self.session.tick(now)
         if self.uplink:
-            self.uplink.tick(now)
+            self.uplink.tick()
         if self.stdio.line:
             self.stdio.line.tick()
             self.take(b"", False)

@@ -6,7 +6,6 @@
    person types into the bare line.
 3. On a UART noise forges Ctrl-C: in a session one ends a turn, and three in a row leave the program (clawlite/core/linestop.py).
 """
-import os
 import struct
 import sys
 
@@ -14,6 +13,7 @@ from clawlite.core.errors import ClawError
 from clawlite.core.frame import RECORD, TEXT, TOO_LONG
 from clawlite.core.line import DOWN, UNSURE, UP, Line
 from jsontext import dumps, loads
+from stdio import chance
 
 _MAX_RECORD = 40960             # bytes, to the host: a result in JSON
 _LOOSE, _LOOSE_MS = 3, 20000
@@ -34,7 +34,7 @@ class Reliable:
     def __init__(self, stdio, now_ms, limit: int):
         self._stdio, self._now_ms, self._limit = stdio, now_ms, limit
         window, fragment = _WINDOWS.get(sys.platform, (512, 208))
-        nonce = struct.unpack(">I", os.urandom(4))[0] or 1
+        nonce = struct.unpack(">I", chance())[0] or 1
         self._line = Line(nonce, window, fragment, _MAX_RECORD, _MAX_RECORD)
         self.is_up = self.pressed = self.left = False
         self._loose = []                # when text came, ms

@@ -5,7 +5,9 @@
 """
 import os
 import select
+import struct
 import sys
+import time
 
 from clawlite.core.frame import RECORD, TEXT, TOO_LONG, Framer
 from jsontext import dumps
@@ -127,6 +129,14 @@ class Stdio:
         self.output.write(data)
         if self._flush:
             self.output.flush()
+
+
+def chance() -> bytes:
+    """Return 4 bytes by chance; where a port has none (WebAssembly), of the clock."""
+    try:
+        return os.urandom(4)
+    except AttributeError:
+        return struct.pack(">I", time.ticks_us() & 0x3fffffff)
 
 
 def is_terminal() -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from agents import clawlite
 
+from clawlite.core import image as layout
 from clawlite.core.errors import ClawError
 from clawlite.host import board_fit, board_profile, board_text, boards, build, check, compiler, manifest, sandboxes
 from clawlite.host.problems import ManifestErrors
@@ -139,8 +140,8 @@ REST = REFLEX[2:]
 
 
 @pytest.mark.parametrize("board, values, pins, said", [
-    ("pico", HTTP + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: pico has no network - a built-in provider, or another board: esp32, "]),
-    ("pico", HTTPS + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: pico has no network - a built-in provider, or another board: linux, rpi-3b-plus, "]),
+    ("pico", HTTP + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: pico has no network - [gateway] in clawlite.toml, a built-in provider, or another board: esp32, "]),
+    ("pico", HTTPS + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: pico has no network - [gateway] in clawlite.toml, a built-in provider, or another board: linux, rpi-3b-plus, "]),
     ("pico-w", HTTPS + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: this version speaks http on pico-w - an http endpoint, or another board: linux, "]),
     ("esp32", REFLEX[:3] + ("process", "memory_mb", 64), "", [
         'claw.yaml:12: spec.sandbox.inline.level: esp32 cannot isolate tools at level "process" - level none, or another board: linux, r',
@@ -218,8 +219,21 @@ def test_tokens_come_over_the_network_too(tmp_path):
         "clawlite.toml:2: oauth2.first.endpoint: this version speaks http on esp32"]
 
 
+@pytest.mark.parametrize("endpoint", ["http://h/v1", "https://h/v1"])
+def test_a_gateway_stands_in_for_a_network(tmp_path, endpoint):
+    project(tmp_path, "openai-compatible", endpoint, *REFLEX[2:])
+    assert "pico has no network - [gateway] in clawlite.toml" in refused(tmp_path, "pico")[0]
+    (tmp_path / "clawlite.toml").write_text("[gateway]\n")
+    report = build.build(str(tmp_path), board="pico")
+    image = (tmp_path / "claw.cbor").read_bytes()
+    assert layout.Image(lambda at, size: image[at:at + size], len(image)).requires == ["gateway"] and report
+    project(tmp_path)
+    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n[gateway]\n')
+    assert refused(tmp_path, "pico") == ["clawlite.toml:2: gateway: no provider here is a remote one - remove it"]
+
+
 def test_an_ability_that_a_board_lacks(tmp_path):
-    mine = (ROOT / "boards/pico.toml").read_text().replace('"pico"', '"mine"').replace('abilities = ["log", "pins", "reflex", "replay", "tools", "tools.py"]', 'abilities = ["replay"]')
+    mine = (ROOT / "boards/pico.toml").read_text().replace('"pico"', '"mine"').replace('abilities = ["gateway", "log", "pins", "reflex", "replay", "tools", "tools.py"]', 'abilities = ["replay"]')
     (tmp_path / "boards").mkdir()
     (tmp_path / "boards/mine.toml").write_text(mine)
     project(tmp_path, pins="4 input", tools_py='def look() -> str:\n    """Look."""\n    return "x"\n')

@@ -190,7 +190,7 @@ ERRORS = [
     ("ask hi --aprove", ["unknown option --aprove", "usage: clawlite ask"]),
     ("serve", ["expected --stdio"]),
     ("serve missing.cbor --stdio", ["missing.cbor", "No such file"]),
-    ("gateway", ["No such command", "gateway"]),
+    ("swarm", ["No such command", "swarm"]),
     ("buid", ["No such command", "buid"]),
 ]
 

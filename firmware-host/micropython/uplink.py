@@ -1,0 +1,202 @@
+"""What a board without network has in place of one: a gateway at the other end of the line (docs/gateway.md).
+
+1. A request goes up in records: the conversation, message by message, long ones in pieces, then ``claw.gateway.provider``.
+2. What comes back is counted.  When a session broke and a gateway says hello anew, the request goes up again, with its id
+   and that count: the gateway goes on there, and asks no provider twice.
+3. A request waits for a gateway for WAIT_MS; the line may have to be opened first.
+Loaded for images that require ``gateway``.
+"""
+from binascii import hexlify
+
+from clawlite.core import effect as E
+from clawlite.core.errors import ClawError, ProviderError, QuotaExceeded
+from jsontext import dumps, loads
+from stdio import chance
+
+WAIT_MS = 6000
+_KEEP = 2048                    # bytes of a conversation: a provider sees that much of what was said before
+_PIECE = 512                    # characters of a text in one record
+_AHEAD = 1024                   # bytes of records that wait for the line before more are made
+_MAX_RECORD = 8192
+_ASKS = b"\x1e~0000rd20e7449\n"  # a reset of no session: whoever holds the line says hello (docs/line.md, rule 8)
+
+
+class _Asked:
+    """One request under way."""
+
+    def __init__(self, id: str, name: str, most: int, messages: list, due_ms: int):
+        self.id, self.name, self.most, self.messages = id, name, most, messages
+        self.due_ms = due_ms            # until then a gateway must have come; None: there is one
+        self.seen = 0                   # records of the answer that have come
+        self.parts = None               # generator of what is still to be sent
+
+
+class Uplink:
+    """The gateway's side of one device.
+
+    agent   ``agent.Agent``; it gets its codecs here
+    stdio   ``stdio.Stdio``
+    now_ms  function -> monotonic ms
+    """
+
+    def __init__(self, agent, stdio, now_ms):
+        self._agent, self._stdio, self._now_ms = agent, stdio, now_ms
+        self._asked = {}                # task -> _Asked
+        self._boot = str(hexlify(chance()), "utf-8")
+        self._count = 0
+        self._is_up = False             # a gateway has said hello in this session of the line
+        agent.codecs = (loads, dumps)
+        agent.keep_bytes = _KEEP
+        agent.is_behind = True
+        stdio.over = self.down
+
+    def down(self):
+        """The session is over: what is asked waits for the next."""
+        self._is_up = False
+        now = self._now_ms()
+        for task in self._asked:
+            self._asked[task].due_ms = now + WAIT_MS
+            self._asked[task].parts = None
+
+    # -- from the agent
+
+    def carry_out(self, effect: tuple):
+        """Carry out an effect of a provider."""
+        if effect[0] == E.OPEN:
+            self._count += 1
+            asked = _Asked("%s-%d" % (self._boot, self._count), effect[3], effect[4], effect[5], self._now_ms() + WAIT_MS)
+            self._asked[effect[1]] = asked
+            if self._is_up:
+                self._begin(asked)
+            else:
+                self.call()
+        else:
+            self.close(effect[1])
+
+    def call(self):
+        """Ask whoever holds the line for a hello."""
+        if self._stdio.line is None:
+            prompt = self._stdio.prompt
+            self._stdio.write((b"\n" if prompt else b"") + _ASKS, prompt)
+
+    def close(self, task: int):
+        """Nobody waits for the answer to *task* any more."""
+        asked = self._asked.pop(task, None)
+        if asked and self._is_up:
+            self._stdio.record(_note("cancel", {"id": asked.id}))
+
+    def ready(self, polled):
+        """Nothing of ours is polled."""
+
+    def deadline(self):
+        """Return the time in ms of the next ``tick`` that matters, or None."""
+        first = None
+        for task in self._asked:
+            due = self._asked[task].due_ms
+            if due is not None and (first is None or due < first):
+                first = due
+        return first
+
+    def tick(self):
+        """Give up what has waited too long, and send what the line has room for."""
+        now = self._now_ms()
+        for task in list(self._asked):
+            asked = self._asked.get(task)
+            if asked and asked.due_ms is not None and now >= asked.due_ms:
+                del self._asked[task]
+                self._agent.received(task, (False, ProviderError("no gateway at the other end of the line",
+                                                                 "start one there: clawlite gateway")), now)
+            elif asked and asked.parts:
+                self._go_on(asked)
+
+    def _begin(self, asked):
+        asked.due_ms = None
+        asked.parts = _parts(asked)
+        self._go_on(asked)
+
+    def _go_on(self, asked):
+        line = self._stdio.line
+        while asked.parts and line and line.is_up and line.waiting < _AHEAD:
+            part = next(asked.parts, None)
+            if part is None:
+                asked.parts = None
+            else:
+                self._stdio.record(part)
+
+    # -- from the gateway
+
+    def record(self, data: bytes) -> bool:
+        """Take a record; return False when it is none of a gateway's."""
+        if b'"claw.gateway.' not in data and b'"method"' in data:
+            return False
+        try:
+            message = loads(data)
+        except ClawError:
+            return False
+        if not isinstance(message, dict):
+            return False
+        method, params = message.get("method"), message.get("params")
+        if method is None:
+            return self._answered(message)
+        if method == "claw.gateway.hello":
+            self._greeted(message.get("id"))
+        elif isinstance(params, dict) and isinstance(params.get("text"), str):
+            text = params["text"]
+            if method == "claw.gateway.text":
+                self._hand_in(params.get("id"), text)
+            elif method == "claw.gateway.notice":
+                self._hand_in(params.get("id"), [text])
+        return True
+
+    def _greeted(self, id):
+        image = self._agent.image
+        self._stdio.record({"jsonrpc": "2.0", "id": id, "result": {
+            "version": 1, "boot": self._boot, "agent": image.agent.name, "keep": _KEEP, "record": _MAX_RECORD,
+            "image": str(hexlify(image.read(image.seal_at + 7, 32)), "utf-8")}})
+        self._is_up = True
+        for task in sorted(self._asked):
+            self._begin(self._asked[task])
+
+    def _answered(self, message: dict) -> bool:
+        id = message.get("id")
+        result, error = message.get("result"), message.get("error")
+        if isinstance(result, dict):
+            return self._hand_in(id, result)
+        if not isinstance(error, dict) or not isinstance(error.get("message"), str):
+            return False
+        kind = QuotaExceeded if error.get("code") == -32021 else ProviderError
+        return self._hand_in(id, kind(error["message"]))
+
+    def _hand_in(self, id, event) -> bool:
+        for task in self._asked:
+            asked = self._asked[task]
+            if asked.id == id:
+                asked.seen += 1
+                is_error = isinstance(event, ClawError)
+                if is_error or isinstance(event, dict):
+                    del self._asked[task]
+                self._agent.received(task, (not is_error, event), self._now_ms())
+                return True
+        return False
+
+
+def _note(name: str, params: dict) -> dict:
+    return {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
+
+
+def _parts(asked):
+    """Generate the records of a request."""
+    for message in asked.messages:
+        params = {"id": asked.id, "role": message.role, "text": message.text[:_PIECE]}
+        if message.role == "tool":
+            params["of"] = message.id
+            params["failed"] = isinstance(message.result, ClawError) or message.result.is_error
+        yield _note("message", params)
+        for at in range(_PIECE, len(message.text), _PIECE):
+            yield _note("message", {"id": asked.id, "text": message.text[at:at + _PIECE]})
+        for id, name, raw in message.calls:
+            yield _note("message", {"id": asked.id, "call": [id, name], "text": raw[:_PIECE]})
+            for at in range(_PIECE, len(raw), _PIECE):
+                yield _note("message", {"id": asked.id, "text": raw[at:at + _PIECE]})
+    yield {"jsonrpc": "2.0", "id": asked.id, "method": "claw.gateway.provider",
+           "params": {"provider": asked.name, "max_tokens": asked.most, "seen": asked.seen}}

@@ -1,0 +1,187 @@
+"""A board without network asks a provider through ``clawlite gateway``: real MicroPython, a noisy wire, real HTTP on loopback."""
+import json
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+from agents import Agent, clawlite, eventually, linux
+from gateways import KEY, NoisyWire, flashed, project
+from line_host import SEED
+from llm_server import FAULTS, Server, calls, say
+from sims import needs_micropython, needs_mpy_cross
+
+from clawlite.host.sim import Sim
+
+pytestmark = [needs_micropython, needs_mpy_cross]
+ANSWER = "The garden is grün. " * 60
+HEAP = "128k"                   # 64-bit words; a whole turn with one tool call
+
+
+@pytest.fixture(autouse=True)
+def state(monkeypatch, tmp_path):
+    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture(scope="module")
+def firmware(tmp_path_factory):
+    return tmp_path_factory.mktemp("firmware")
+
+
+@pytest.fixture
+def board(tmp_path, firmware):
+    """Return a function that starts a virtual board with the agent whose provider is *server*: (server, options) -> Sim."""
+    made = []
+
+    def start(server, **options) -> Sim:
+        image = project(tmp_path / "garden", server.endpoint, **options)
+        flash = flashed(image, tmp_path / "flash", firmware)
+        made.append(Sim(folder=str(flash), heap=HEAP).__enter__())
+        return made[-1]
+    yield start
+    for sim in made:
+        sim.__exit__()
+
+
+def gateway(tmp_path, *words, key: str = KEY) -> Agent:
+    env = {"CLAWLITE_STATE": tmp_path / "state", "GARDEN_KEY": key}
+    return Agent(linux("gateway", *words), tmp_path / "home", cwd=tmp_path, env=env)
+
+
+def says(running: Agent, text: str, count: int = 1) -> bool:
+    """Return whether the gateway has noted *text* so often."""
+    eventually(lambda: running.errors().count(text) >= count, 30)
+    return True
+
+
+def script(tmp_path, id: str, *lines: str, timeout: int = 30):
+    """Type *lines* on the console of the device *id*, each when the board's prompt is back."""
+    done = clawlite("console", "--port", "gateway:" + id, "--timeout", timeout, cwd=tmp_path, stdin="".join(line + "\n" for line in lines).encode(),
+                    CLAWLITE_STATE=tmp_path / "state")
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout
+
+
+def rows(state: Path, question: str) -> list:
+    with sqlite3.connect(state / ".gateway/gateway.db") as db:
+        return db.execute(question).fetchall()
+
+
+def test_a_whole_turn_with_a_tool_call(tmp_path, state, board):
+    with Server([calls(("look", {"where": "bed 2"})), say(ANSWER)]) as server:
+        sim = board(server)
+        with gateway(tmp_path, tmp_path / "garden", "--port", sim.path) as running:
+            assert says(running, "runs garden")
+            said = script(tmp_path, sim.facts["id"], "how is it?", "/status")
+            running.signal(2)
+            assert running.wait() == 130
+    assert ANSWER.strip() in said and "READY" in said and "By rule." not in said
+    first, second = [request.body for request in server.requests]
+    assert "how is it?" in json.dumps(first) and "You keep a garden." in json.dumps(first) and first["tools"][0]["function"]["name"] == "look"
+    assert '\\"seen\\":3' in json.dumps(second) and server.requests[0].headers["authorization"] == "Bearer " + KEY
+    assert rows(state, "SELECT agent, provider, asked, outcome FROM history") == [("garden", "remote", "how is it?", "ok")] * 2
+    assert [event for event, in rows(state, "SELECT event FROM audit ORDER BY id")] == [
+        "device.greeted", "request.began", "request.ended", "request.began", "request.ended"]
+    assert rows(state, "SELECT agent FROM devices") == [("garden",)]
+    for path in (state / ".gateway").iterdir():
+        assert KEY.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize("odds", [0, 1000])
+def test_no_key_goes_over_the_line_however_noisy(tmp_path, board, odds):
+    print("CLAWLITE_SEED=%d" % SEED)
+    wanted = [step for _ in range(3) for step in (calls(("look", {"where": "bed 2"})), say(ANSWER))]
+    with Server([FAULTS["unauthorized"]] + wanted) as server:
+        sim = board(server)
+        with NoisyWire(sim.path, odds) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+            assert says(running, "runs garden")
+            said = script(tmp_path, wire.path, "refused?", "one?", "two?", "three?", timeout=60)
+            assert says(running, "remote: ")        # the refusal was told
+    asked = [request.body["messages"][-1] for request in server.requests]
+    assert [message["content"] for message in asked if message["role"] == "user"] == ["refused?", "one?", "two?", "three?"]
+    assert [message["role"] for message in asked].count("tool") == 3 and len(asked) == 7, "asked twice, or not at all"
+    if not odds:
+        assert said.count(ANSWER.strip()) == 3
+    seen = bytes(wire.seen)
+    for secret in (KEY, "Bearer", "uthorization", "127.0.0.1", server.endpoint, "test-model"):
+        assert secret.encode() not in seen and secret.encode().hex().encode() not in seen
+    assert b"claw.gateway.provider" in seen
+
+
+def test_a_reset_in_the_middle_ends_what_nobody_waits_for(tmp_path, state, board):
+    with Server([FAULTS["stall in stream"], calls(("look", {"where": "bed 2"})), say("All is well.")]) as server:
+        sim = board(server)
+        with NoisyWire(sim.path, 0) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+            assert says(running, "runs garden")
+            with Agent(linux("console", "--port", "gateway:" + wire.path), tmp_path / "person", True,
+                       env={"CLAWLITE_STATE": state, "TERM": "xterm"}) as person:
+                person.expect("leaves")
+                person.send("tell me\r")
+                person.expect("Let me think")
+                person.send("\x03")                 # ends the turn
+                person.expect("> ")
+                person.send("\x03\x04")             # leaves the program, and resets the board
+                assert says(running, "runs garden", 2)
+                person.send("and now?\r")
+                person.expect("All is well.")
+    outcomes = rows(state, "SELECT asked, outcome FROM history ORDER BY id")
+    assert outcomes == [("tell me", "cancelled: nobody waits for it"), ("and now?", "ok"), ("and now?", "ok")]
+
+
+def test_a_line_that_was_cut_goes_on_where_it_was(tmp_path, board):
+    more = threading.Event()
+    start, end = [b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}).encode() + b"\n\n" for text in ("One, two, ", "three.")]
+    with Server([{"stream": [start, more, end, b"data: [DONE]\n\n"]}]) as server:
+        sim = board(server)
+        with NoisyWire(sim.path, 0) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+            assert says(running, "runs garden")
+            with Agent(linux("console", "--port", "gateway:" + wire.path), tmp_path / "person", True,
+                       env={"CLAWLITE_STATE": tmp_path / "state", "TERM": "xterm"}) as person:
+                person.expect("leaves")
+                person.send("count\r")
+                person.expect("One, two, ")
+                wire.is_cut = True
+                more.set()
+                assert says(running, "the line is over (silent)")
+                wire.is_cut = False
+                person.expect("three.")
+                person.expect("> ")
+    assert len(server.requests) == 1
+    assert person.text().endswith("One, two, three.\n> ")
+
+
+def test_without_a_gateway_the_rules_answer(tmp_path, board):
+    with Server([]) as server:
+        sim = board(server)
+        done = clawlite("console", "--port", sim.path, cwd=tmp_path, stdin=b"hello\n", CLAWLITE_STATE=tmp_path / "state")
+    assert "no gateway at the other end of the line" in done.stdout and "By rule." in done.stdout
+
+
+def test_a_key_that_is_not_there_and_an_image_that_nobody_knows(tmp_path, board):
+    with Server([]) as server:
+        sim = board(server)
+        with gateway(tmp_path, tmp_path / "garden", "--port", sim.path, key="") as running:
+            assert says(running, "runs garden")
+            said = script(tmp_path, sim.facts["id"], "hello")
+            assert "the gateway has no secret GARDEN_KEY" in said and "By rule." in said
+            assert "secret GARDEN_KEY: not found in" in running.errors()
+        (tmp_path / "garden/claw.cbor").unlink()
+        claw = (tmp_path / "garden/claw.yaml").read_text()
+        (tmp_path / "garden/claw.yaml").write_text(claw.replace("a garden", "a house"))
+        with gateway(tmp_path, tmp_path / "garden", "--port", sim.path) as running:
+            assert says(running, "runs an image that no project has")
+            assert "the gateway knows no project whose image is" in script(tmp_path, sim.facts["id"], "hello")
+    assert server.requests == []
+
+
+def test_limits_hold_over_a_restart_of_the_gateway(tmp_path, board):
+    with Server([say("Fine."), say("Never.")]) as server:
+        sim = board(server, limits="limits: { tokens_per_day: 200 }, ")
+        for expected in ("Fine.", "tokens_per_day is 200"):
+            with gateway(tmp_path, tmp_path / "garden", "--port", sim.path) as running:
+                assert says(running, "runs garden")
+                assert expected in script(tmp_path, sim.facts["id"], "x" * 100)
+                running.signal(15)
+                assert running.wait() == 0
+    assert len(server.requests) == 1
