@@ -5,7 +5,7 @@ failure.  A timeout is none (its work was ended, and had its time), nor is what 
 which has had its own attempts.  Each attempt has ``timeout_ms`` of its own.
 """
 from clawlite.core.effect import LOG, SLEEP
-from clawlite.core.errors import Denied, ProviderError, ToolTimeout
+from clawlite.core.errors import Denied, InvalidParams, ProviderError, ToolTimeout
 
 EXPONENTIAL, LINEAR, CONSTANT = range(3)
 DELAY_MS = 1000                 # before the second attempt, as for providers: the manifest has no field for it
@@ -23,7 +23,7 @@ def attempts(run, tool, arguments: dict, event: dict):
     while True:
         outcome = yield from run(tool, arguments)
         tried = {"event": "tool.attempt", "tool": tool.name, "attempt": attempt, "status": "ok" if outcome[0] else "error"}
-        passing = not outcome[0] and not isinstance(outcome[1], (ToolTimeout, Denied, ProviderError))
+        passing = not outcome[0] and not isinstance(outcome[1], (ToolTimeout, Denied, ProviderError, InvalidParams))
         if not outcome[0]:
             tried["error"] = str(outcome[1])
         event["attempts"] = attempt

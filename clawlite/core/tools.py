@@ -206,7 +206,7 @@ def _denied(tool, rule):
 def _result(tool, outcome, image, event):
     done, value = outcome
     if not done:
-        if isinstance(value, (ToolTimeout, ProviderError, SandboxDenied)):
+        if isinstance(value, (ToolTimeout, ProviderError, SandboxDenied, InvalidParams)):
             raise value
         return _told(image, tool, "%s failed: %s" % (tool.name, value), event)
     if tool.output is not None:

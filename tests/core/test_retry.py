@@ -1,7 +1,7 @@
 """Tools that are tried again (CKP 0.2.0, 5.4): what is, how often, and after how long."""
 from clawlite.core import retry
 from clawlite.core.effect import LOG, RUN, SLEEP
-from clawlite.core.errors import ClawError, ProviderError, SandboxDenied, ToolTimeout
+from clawlite.core.errors import ClawError, InvalidParams, ProviderError, SandboxDenied, ToolTimeout
 
 
 class Tool:
@@ -62,7 +62,8 @@ def test_what_works_at_once_runs_once():
 
 def test_a_timeout_is_not_tried_again():
     """5.4: a tool that exceeds timeout_ms is ended, and its call answers -32014."""
-    for error in (ToolTimeout("it took too long"), SandboxDenied("no such handler"), ProviderError("nobody answers")):
+    for error in (ToolTimeout("it took too long"), SandboxDenied("no such handler"), ProviderError("nobody answers"),
+                  InvalidParams("no such method")):
         outcome, events, waits = drive(Tool(5), [(False, error)])
         assert outcome[1] is error and waits == [] and len(events) == 1
 
