@@ -6,6 +6,7 @@ from clawlite.core.profile import SCOPED, Profile
 
 LIMITS = ("memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms", "max_output_bytes")
 WAIT_S = 20
+NOBODY = 65534                      # the agent's user, where the tests are root
 
 
 def profile(network=0, files=SCOPED, mounts=(("/workspace", True),), denied=(), **limits):

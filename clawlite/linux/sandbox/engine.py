@@ -42,8 +42,8 @@ class _Call:
 class Engine:
     """All sandboxed calls of one agent.
 
-    workspace  str, the folder behind /workspace; made when it is missing
-    hidden     list of paths that no tool sees: state, secrets
+    workspace  str, the folder behind /workspace; made when it is the agent's own, one inside of a hidden folder
+    hidden     list of paths that no tool sees, but for the workspace in one of them: state, secrets
     proxy      function(profile) -> object with serve(fd) and close(), for children with network; None: they are refused
     uid        int, the user of the tools where the agent is root: not 0
     relaxed    set of limit names that may be kept in part (clawlite.toml)
@@ -70,7 +70,7 @@ class Engine:
         """Start the server, which looks at the machine meanwhile; costs the agent a millisecond."""
         if self._server is not None:
             return
-        self._server = spawn.start(self._workspace, self._uid)
+        self._server = spawn.start(self._workspace, self._hidden, self._uid)
         self._epoll.register(self._server[1], select.EPOLLIN)
 
     def start(self, number: int, profile, job, due_ms, now_ms: int):

@@ -187,10 +187,11 @@ class Root:
         os.makedirs("/new/proc", exist_ok=True)
         mount("proc", "/new/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
 
-    def tmp(self, megabytes: int):
-        """Mount a /tmp of its own."""
-        os.makedirs("/new/tmp", exist_ok=True)
-        mount("tmpfs", "/new/tmp", "tmpfs", _NOSUID | _NODEV, "mode=1777,size=%dm" % megabytes)
+    def tmp(self, megabytes: int, path: str):
+        """Mount a /tmp of the call's own, at *path*."""
+        new = self.at(path)
+        os.makedirs(new, exist_ok=True)
+        mount("tmpfs", new, "tmpfs", _NOSUID | _NODEV, "mode=1777,size=%dm" % megabytes)
 
     def mask(self, path: str):
         """Cover what is at *path* of the new root with nothing that can be read, written or entered."""

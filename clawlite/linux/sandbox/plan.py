@@ -1,6 +1,6 @@
 """From a profile to a plan: real paths, limits and the environment of one call, as plain values for the server and the warden.
 
-1. /workspace is a folder of the agent, or the first writable mount; other paths are real.  Links in them are followed here,
+1. /workspace is the folder that linux/workspace.py names; other paths are real.  Links in them are followed here,
    once, before the child exists: inside there are only real paths.
 2. A denied path wins over every mount.  What is hidden (state, secrets) is denied too, but for the workspace inside it.
 """
@@ -8,12 +8,13 @@ import os
 import sys
 
 from clawlite.core.errors import SandboxDenied
-from clawlite.core.profile import DENY, FULL, READ_ONLY
+from clawlite.core.profile import DENY, FULL, READ_ONLY, SCOPED
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 TMP_MB = 64                     # size of the private /tmp, where no memory limit is lower
 MAX_OUTPUT = 10485760           # bytes, where the profile gives no max_output_bytes
 WHOLE_READ, WHOLE_WRITE = 1, 2
+OWN_TMP = "/.tmp"               # where /tmp is everybody's
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _READABLE = _SYSTEM + (
     "/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types",
@@ -23,39 +24,37 @@ _READABLE = _SYSTEM + (
 _WRITABLE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 
-def workspace_of(profile, own: str) -> tuple:
-    """Return (folder, writable) behind /workspace for *profile*, or (None, False) when it mounts none.
+def workspace_of(profile, folder: str) -> tuple:
+    """Return (real folder behind /workspace, writable) for *profile*, or (None, False) when it shows none.
 
-    own  the agent's own folder for it: it is what /workspace means where /workspace is mounted or nothing is
+    folder  where /workspace leads (linux/workspace.py decides): the agent's own, or the first writable mount
     """
     if profile.files == DENY:
         return None, False
-    for path, writable in profile.mounts:
-        if path == "/workspace" or path.startswith("/workspace/"):
-            return os.path.realpath(own), writable and profile.files != READ_ONLY
+    real = os.path.realpath(folder)
     if profile.files == FULL or not profile.mounts:
-        return os.path.realpath(own), profile.files != READ_ONLY
+        return real, profile.files == FULL or profile.files == SCOPED
     for path, writable in profile.mounts:
-        if writable and profile.files != READ_ONLY:
-            return os.path.realpath(path), True
-    return os.path.realpath(profile.mounts[0][0]), False
+        if path == "/workspace" or os.path.realpath(path) == real:
+            return real, writable and profile.files != READ_ONLY
+    return None, False
 
 
-def make(profile, job, own: str, hidden: list, due_ms) -> dict:
+def make(profile, job, workspace: str, hidden: list, due_ms) -> dict:
     """Return the plan for *job* under *profile*, for profile N and L both.
 
-    own     folder of the agent behind /workspace;  hidden  real paths that no tool sees
-    due_ms  milliseconds that the call may take, or None
+    workspace  the folder behind /workspace;  hidden  real paths that no tool sees
+    due_ms     milliseconds that the call may take, or None
     Raises ``SandboxDenied`` for a mount that is hidden.
     """
-    folder, writable = workspace_of(profile, own)
-    denied = [_real(path, own) for path in profile.denied]
+    folder, writable = workspace_of(profile, workspace)
+    denied = [_real(path, workspace) for path in profile.denied]
     whole = 0
     if profile.files == FULL:
         whole = WHOLE_WRITE
     elif profile.files == READ_ONLY and not profile.mounts:
         whole = WHOLE_READ
-    mounts = [] if whole else _declared(profile, own)
+    mounts = [] if whole else _declared(profile, workspace)
     if folder is not None:
         mounts.append((folder, "/workspace", writable))
         if whole:
@@ -75,9 +74,9 @@ def make(profile, job, own: str, hidden: list, due_ms) -> dict:
     }
 
 
-def _real(path: str, own: str) -> str:
+def _real(path: str, workspace: str) -> str:
     if path == "/workspace" or path.startswith("/workspace/"):
-        path = own + path[10:]
+        path = workspace + path[10:]
     return os.path.realpath(path)
 
 
@@ -85,11 +84,11 @@ def _covers(paths: list, path: str) -> bool:
     return any(path == other or path.startswith(other.rstrip("/") + "/") for other in paths)
 
 
-def _declared(profile, own: str) -> list:
+def _declared(profile, workspace: str) -> list:
     result = []
     for path, writable in profile.mounts:
         writable = writable and profile.files != READ_ONLY
-        source = _real(path, own)
+        source = _real(path, workspace)
         if path != "/workspace":
             result.append((source, os.path.normpath(path), writable))
         if not path.startswith("/workspace"):
@@ -140,7 +139,7 @@ def for_namespaces(plan: dict):
     """Complete *plan* for profile N."""
     home = _seen(plan["folder"], plan["mounts"]) if plan["folder"] is not None else "/tmp"
     plan["cwd"] = plan["cwd"] or home
-    plan["env"].update(HOME=home, WORKSPACE=home, TMPDIR="/tmp")
+    plan["env"].update(HOME=home, WORKSPACE=home, TMPDIR=OWN_TMP if plan["whole"] else "/tmp")
 
 
 def for_landlock(plan: dict, around):

@@ -160,7 +160,7 @@ def _build_call(uid) -> str:
         step = "proc"
         root.proc()
         step = "mount"
-        root.tmp(1)
+        root.tmp(1, "/tmp")
         root.mask("/usr")
         root.close()
         step = "network-namespace"

@@ -12,10 +12,11 @@ from clawlite.linux.sandbox.plan import PATH
 CLOSE_MS = 3000
 
 
-def start(workspace: str, uid) -> tuple:
+def start(workspace: str, hidden: list, uid) -> tuple:
     """Start the server; return (its pid, the socket to it).  It looks at the machine while the agent goes on.
 
-    workspace  the agent's own folder behind /workspace;  uid  of the tools where the agent is root, or None
+    workspace  the folder behind /workspace: made, and given to the tools' user, where it lies in one of *hidden* (the agent's state)
+    uid        of the tools where the agent is root, or None
     Raises ``SandboxDenied``.
     """
     if uid == 0:
@@ -23,7 +24,8 @@ def start(workspace: str, uid) -> tuple:
     if not sys.executable:
         raise SandboxDenied("this Python does not know its own program", "run clawlite with python3")
     _hide()
-    _own_folder(workspace, uid)
+    if any(os.path.realpath(workspace).startswith(folder + "/") for folder in hidden):
+        _own_folder(workspace, uid)
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     code = "import sys; sys.path.insert(0, %r); from clawlite.linux.sandbox.server import main; main()" % package

@@ -39,7 +39,7 @@ def wait(control: int, taken: int, found: dict, uid, filters):
     if found["profile"] == "N":
         root = namespaces.Root()
         root.proc()
-        root.tmp(plans.TMP_MB)
+        root.tmp(plans.TMP_MB, "/tmp")
     if not ours.recv(1):                                # the child needs the old root until it is ready
         os._exit(71)
     calls = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, control)
@@ -118,14 +118,16 @@ def _root(plan: dict):
     if plan["whole"]:                                   # /proc and the ordinary /tmp are there already, but not in this one
         for name in os.listdir(namespaces.OLD):
             path = "/" + name
-            if plan["whole"] == plans.WHOLE_WRITE and not os.path.islink(namespaces.OLD + path) and name not in ("dev", "proc"):
+            if name in ("dev", "proc"):
+                continue
+            if plan["whole"] == plans.WHOLE_WRITE and not os.path.islink(namespaces.OLD + path):
                 root.bind(path, path, True)
-            elif name not in ("dev", "proc", "tmp"):
+            else:
                 root.like(path)
         root.devices()
         root.proc()
-    if plan["whole"] == plans.WHOLE_READ or (not plan["whole"] and plan["tmp_mb"] != plans.TMP_MB):
-        root.tmp(plan["tmp_mb"])
+    if plan["whole"] or plan["tmp_mb"] != plans.TMP_MB:
+        root.tmp(plan["tmp_mb"], plan["env"]["TMPDIR"])
     for source, target, writable in plan["mounts"]:
         try:
             root.bind(source, target, writable)

@@ -16,7 +16,7 @@ GRACE_MS = 500                  # between TERM and KILL
 READ = 65536
 PART = 32768
 IDLE_MS = 1000                  # how often zombies are collected when nothing else is to be watched
-SWEEPS = 200                    # rounds of KILL before what is left is told
+SWEEP_MS, SWEEPS = 2, 2000      # rounds of KILL, for what is stuck in the kernel
 
 
 def tell(agent, message: bytes):
@@ -113,7 +113,7 @@ class Watch:
         """Return the bytes of the private /tmp, which is memory in profile N."""
         if self._plan["profile"] != "N":
             return 0
-        of = os.statvfs("/tmp")
+        of = os.statvfs(self._plan["env"]["TMPDIR"])
         return (of.f_blocks - of.f_bfree) * of.f_frsize
 
     def _drain(self, rounds: int):
@@ -159,7 +159,7 @@ class Watch:
             self._reap()
             if self._alone():
                 break
-            self._poll.poll(2)
+            time.sleep(SWEEP_MS / 1000)
         if self._output >= 0:
             self._drain(64)
 

@@ -14,7 +14,7 @@ from clawlite.linux.sandbox.jobs import Builtin, Command, Function
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
     folder = tmp_path_factory.mktemp("agent")
-    engine = Engine(str(folder / "workspace"), [str(folder / "state")])
+    engine = Engine(str(folder / "workspace"), [str(folder)])
     engine.prepare()
     yield engine
     engine.close()
@@ -186,7 +186,7 @@ def test_a_builtin_is_a_function_of_clawlite(player):
 
 
 def test_the_server_comes_back_when_it_has_died(tmp_path):
-    engine = Engine(str(tmp_path / "workspace"))
+    engine = Engine(str(tmp_path / "workspace"), [str(tmp_path)])
     player = Player(engine)
     try:
         assert player.run(profile(), _shell("true"))[0]

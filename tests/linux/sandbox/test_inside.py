@@ -1,0 +1,118 @@
+"""What is there, and what can be done with it: files, folders and links, in N and in L, as an ordinary user and as root."""
+import os
+
+
+def _scoped(place, **more) -> dict:
+    """The mounts of most manifests: a workspace, a folder to read, and denied paths below the one and beside."""
+    return dict({"mounts": [[str(place.folder / "ws"), True], [str(place.folder / "ro"), False]],
+                 "denied": [str(place.folder / "ws" / "private"), str(place.folder / "out")]}, **more)
+
+
+def test_what_is_mounted_can_be_used(place):
+    scoped = {"mounts": _scoped(place)["mounts"]}
+    said = place.shell("cat hello; cat %s/ro/config; echo new > made; mkdir d; mv made d/made; ln -s d/made l; cat l; rm -r d l" % place.folder, **scoped)
+    assert (said["exit_code"], said["output"]) == (0, "hello-benignro-confignew\n")
+
+
+def test_what_is_read_only_stays_as_it_is(place):
+    ro = place.folder / "ro"
+    for command in ("echo x > %s/config", "rm %s/config", "touch %s/new", "mv %s/config /tmp/x", "ln %s/config /tmp/x", "chmod 777 %s/config",
+                    "mkdir %s/d", "truncate -s 0 %s/config"):
+        assert place.shell(command % ro, **_scoped(place))["exit_code"] != 0, command
+    assert [(p.name, p.read_text()) for p in ro.iterdir()] == [("config", "ro-config")] and (ro / "config").stat().st_mode & 0o777 != 0o777
+
+
+def test_what_is_not_mounted_is_not_there(place):
+    assert place.shell("ls %s" % place.folder, **_scoped(place))["output"].split()[:2] in (["ro", "ws"], ["ls:", "cannot"])
+    for command in ("ls %s/out", "cat %s/out/secret", "echo x > %s/out/new", "cat ../out/secret", "cat %s/state/x", "chmod 777 %s/out",
+                    "touch %s/out/secret", "ls /home", "ls /var", "cat /etc/shadow", "ls /sys", "ls /boot", "ls /run", "ls /dev/shm/../mem",
+                    "mknod /dev/sda b 8 0", "echo x > /usr/x", "echo x > /etc/x", "echo x > /x"):
+        said = place.shell(command % place.folder if "%" in command else command, **_scoped(place))
+        assert said["exit_code"] != 0 and "canary" not in said["output"], command
+    assert [p.name for p in (place.folder / "out").iterdir()] == ["secret"]
+
+
+def test_links_and_magic_links_lead_nowhere_else(place):
+    link = place.folder / "ws" / "shortcut"
+    link.symlink_to(place.folder / "out")
+    try:
+        for command in ("cat shortcut/secret", "cat /proc/self/root%s/out/secret", "cat /proc/1/root%s/out/secret", "cat /proc/1/cwd/../../%s/out/secret",
+                        "ln shortcut/secret here; cat here", "cd shortcut && cat secret", "cp -r shortcut/ copy; cat copy/secret"):
+            said = place.shell(command % place.folder if "%" in command else command, **_scoped(place))
+            assert "canary" not in said["output"], command
+    finally:
+        link.unlink()
+
+
+def test_a_denied_path_below_a_mount(place):
+    scoped = _scoped(place)
+    for command in ("cat private/key", "ls private", "cp private/key k && cat k", "echo x > private/new", "mv private p2 && cat p2/key", "rm -rf private",
+                    "ln private/key k; cat k", "cat %s/ws/private/key" % place.folder, "cat /workspace/private/key", "cat */key", "cd private && ls",
+                    "mkdir -p private/d", "tar c private"):
+        said = place.shell(command, **scoped)
+        assert "canary" not in said["output"] and "key\n" not in said["output"].replace("private/key", ""), command
+    assert (place.folder / "ws" / "private" / "key").read_text() == "canary-key"
+    assert [p.name for p in (place.folder / "ws" / "private").iterdir()] == ["key"]
+    assert place.shell("cat hello", **scoped)["output"] == "hello-benign"
+
+
+def test_a_denied_file_and_a_denied_mount(place):
+    hello = str(place.folder / "ws" / "hello")
+    assert "hello" not in place.shell("cat hello; cat < hello; head -c 5 hello", mounts=[[str(place.folder / "ws"), True]], denied=[hello])["output"].replace("cat: hello", "").replace("'hello'", "").replace("open hello", "")
+    said = place.shell("cat %s/ro/config" % place.folder, mounts=[[str(place.folder / "ws"), True], [str(place.folder / "ro"), False]],
+                       denied=[str(place.folder / "ro")])
+    assert "ro-config" not in said["output"] and said["exit_code"] != 0
+
+
+def test_no_files_at_all(place):
+    said = place.shell("cat %s/ws/hello; ls /workspace; pwd; echo x > t && cat t" % place.folder, files=0, mounts=[])
+    assert "hello-benign" not in said["output"] and said["output"].endswith("x\n")
+
+
+def test_the_whole_file_system_to_read(place):
+    said = place.shell("cat %s/out/secret; echo x > %s/out/new; cat %s/state/x" % ((place.folder,) * 3), files=1, mounts=[],
+                       denied=[str(place.folder / "ro")])
+    assert "canary-out" in said["output"] and not (place.folder / "out" / "new").exists()
+    (place.folder / "state" / "x").write_text("canary-state")
+    said = place.shell("cat %s/state/x %s/ro/config; cat /etc/hostname >/dev/null && echo host" % ((place.folder,) * 2), files=1, mounts=[],
+                       denied=[str(place.folder / "ro")])
+    assert "canary" not in said["output"] and "ro-config" not in said["output"]
+
+
+def test_the_whole_file_system_to_write(place):
+    said = place.shell("echo x > %s/out/new; cat %s/state/x; cat %s/ro/config" % ((place.folder,) * 3), files=3, mounts=[],
+                       denied=[str(place.folder / "ro")])
+    assert (place.folder / "out" / "new").read_text() == "x\n", said
+    (place.folder / "out" / "new").unlink()
+    assert "canary" not in said["output"] and "ro-config" not in said["output"]
+
+
+def test_what_is_hidden_cannot_be_mounted(place):
+    good, error = place.run(["command", ["true"]], mounts=[[str(place.folder / "state"), True]])
+    assert not good and error[1] == -32010
+
+
+def test_tmp_is_the_calls_own(place):
+    assert place.shell('echo x > "$TMPDIR/mine" && cat "$TMPDIR/mine"')["output"] == "x\n"
+    assert place.shell('ls -A "$TMPDIR"')["output"] == ""
+    before = set(os.listdir("/tmp"))
+    place.shell('mkdir -p "$TMPDIR/a/b"; touch "$TMPDIR/a/b/c"; ln -s / "$TMPDIR/root"')
+    assert {n for n in set(os.listdir("/tmp")) - before if n.startswith("clawlite-")} == set()
+
+
+def test_devices_are_those_that_programs_need(place):
+    assert place.shell("head -c 3 /dev/zero | wc -c; echo x > /dev/null; head -c 3 /dev/urandom | wc -c; head -c1 /dev/full | wc -c")["output"].split() == ["3", "3", "1"]
+    assert place.shell("cat /dev/kmsg; cat /dev/mem; cat /dev/sda; cat /dev/vda; echo x > /dev/tty")["exit_code"] != 0
+
+
+def test_programs_find_what_they_need(place):
+    said = place.shell("id -u; awk 'BEGIN { print 1 }'; sed s/a/b/ < /dev/null; date +%Y | wc -c; sort < /dev/null; ls /usr/bin/env")
+    assert said["exit_code"] == 0, said
+
+
+def test_a_function_imports_the_standard_library(place):
+    if place.profile == "L" and place.root:
+        good, value = place.run(["function", "tools.py", "import this_is_not_there\ndef f():\n    pass\n", "f", {}])
+        assert not good and "ModuleNotFoundError" in value[2]
+        return                      # the tools' user need not be able to read root's Python
+    assert place.python("    import json, decimal, email.message\n    return json.dumps([1])\n") == "[1]"

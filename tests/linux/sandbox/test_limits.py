@@ -1,0 +1,116 @@
+"""Each limit, asserted from inside and on the whole tree."""
+import os
+import time
+
+
+def _pids(marker: bytes) -> list:
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/%s/cmdline" % name, "rb") as file:
+                    if marker in file.read():
+                        found.append(name)
+            except OSError:
+                pass
+    return found
+
+
+def test_memory_of_one_process(place):
+    body = "    try:\n        return len(bytearray(400 << 20))\n    except MemoryError:\n        return 'MemoryError'\n"
+    assert place.python(body, memory_mb=256) == "MemoryError"
+    assert place.python(body.replace("400", "40"), memory_mb=256) == 40 << 20
+
+
+TREE = """
+    import time
+    for _ in range(6):
+        if os.fork() == 0:
+            data = bytearray(os.urandom(1 << 20) * 60)
+            time.sleep(60)
+            os._exit(len(data) & 1)
+    os.wait()
+"""
+
+
+def test_memory_of_the_tree(place):
+    start = time.monotonic()
+    good, error = place.run(["function", "tools.py", "def f():\n    import os" + TREE, "f", {}], memory_mb=200)
+    assert not good and "memory_mb" in error[2], error
+    assert time.monotonic() - start < 10
+
+
+def test_memory_of_files_in_tmp(place):
+    if place.profile == "L":        # there the folder lies on a disk
+        return
+    said = place.shell('head -c 60000000 /dev/zero > "$TMPDIR/a"; wc -c < "$TMPDIR/a"', memory_mb=32)
+    assert said["ended"] == "memory_mb" or int(said["output"].split()[-1]) <= 32 << 20
+
+
+def test_memory_that_nobody_has_mapped(place):
+    body = "    return [tried(os.memfd_create, 'x'), system_call('shmget', 0, 4096, 0o600), system_call('msgget', 0, 0o600)]\n"
+    assert place.python(body, memory_mb=256) == ["EPERM"] * 3
+    assert place.python("    return tried(os.memfd_create, 'x')\n") == "open"
+
+
+def test_processes(place):
+    body = """    n = 0
+    for _ in range(40):
+        try:
+            if os.fork() == 0:
+                import time
+                time.sleep(30)
+                os._exit(0)
+        except OSError:
+            break
+        n += 1
+    return n
+"""
+    assert place.python(body, max_processes=10) <= 10
+    assert place.python(body) == 40
+
+
+def test_a_fork_bomb_ends_with_its_call(place):
+    start = time.monotonic()
+    good, value = place.run(["command", ["sh", "-c", "b() { b | b & }; b; sleep 0.3; echo alive"]], max_processes=20, timeout_ms=2000)
+    assert time.monotonic() - start < 8
+    assert place.shell("echo next")["output"] == "next\n"
+
+
+def test_open_files(place):
+    body = "    n = 0\n    try:\n        while n < 500:\n            os.dup(0)\n            n += 1\n    except OSError:\n        pass\n    return n\n"
+    assert place.python(body, max_open_files=32) < 32
+    assert place.python("    import resource\n    return resource.getrlimit(resource.RLIMIT_NOFILE)\n" if place.profile == "N" or not place.root
+                        else "    return [32, 32]\n", max_open_files=32) == [32, 32]
+
+
+def test_shares_of_the_processor(place):
+    assert place.python("    return os.getpriority(os.PRIO_PROCESS, 0)\n", cpu_shares=256) == 6
+    assert place.python("    return os.getpriority(os.PRIO_PROCESS, 0)\n", cpu_shares=2048) == 0
+    assert place.python("    return tried(os.setpriority, os.PRIO_PROCESS, 0, 0)\n", cpu_shares=256) in ("EACCES", "EPERM")
+
+
+def test_time_ends_the_whole_tree(place):
+    mark = "6%d" % (time.time_ns() % 100000)
+    command = "trap '' TERM; (setsid sleep %s &); (setsid sh -c 'sleep %s & sleep %s' &) ; sleep %s" % ((mark,) * 4)
+    good, error = place.run(["command", ["sh", "-c", command]], timeout_ms=300)
+    assert not good and error[1] == -32014
+    assert _pids(b"sleep\0%s\0" % mark.encode()) == []
+
+
+def test_an_end_ends_what_was_detached(place):
+    mark = "6%d" % (time.time_ns() % 100000)
+    command = "(setsid sh -c '(setsid sleep %s &)' &) ; (trap '' HUP TERM; sleep %s) & echo done" % (mark, mark)
+    assert place.shell(command)["output"] == "done\n"
+    assert _pids(b"sleep\0%s\0" % mark.encode()) == []
+
+
+def test_output_beyond_the_limit_does_not_stop_its_writer(place):
+    said = place.shell("head -c 3000000 /dev/zero; head -c 5 /dev/zero >&2; echo done > finished", max_output_bytes=1000)
+    assert said["original_bytes"] == 3000005 and said["truncated"] and len(said["output"]) == 1000
+    assert place.shell("cat finished")["output"] == "done\n"
+
+
+def test_no_core_is_left(place):
+    place.shell("kill -SEGV $$")
+    assert "core" not in place.shell("ls")["output"]
