@@ -8,7 +8,7 @@ effect; what needs the world goes to the shell's queue (core/effect.py), what ne
     next_effect() ... done(task, outcome)   until the queue is empty
     tick(now) when deadline() has come      approvals run out, a drain ends, heartbeats
 """
-from clawlite.core.effect import APPROVE, ASK, CANCEL, CLOSE, JOIN, KEEP, LOG, OPEN, RECEIVE, RESOLVE, RESUME, RUN, SECRET, SLEEP, STORE
+from clawlite.core.effect import APPROVE, ASK, CANCEL, CLOSE, JOIN, KEEP, LOG, OPEN, RECEIVE, REMEMBER, RESOLVE, RESUME, RUN, SECRET, SLEEP, STORE
 from clawlite.core.errors import ClawError, InvalidRequest, ProviderError, ToolTimeout, unexpected
 from clawlite.core.lifecycle import READY, Lifecycle
 from clawlite.core.task import Task
@@ -35,6 +35,7 @@ class Agent:
         self.is_behind = False  # a gateway asks the remote providers for this device (core/gateway.py)
         self.meter = None       # meter.Meter
         self.recall = None      # recall.Recall, from the operator's first tool call on
+        self.memories = None    # memories.Memories, from the operator's first memory method on
         self.kept = None        # function(), function(key) for it: what is on record, by a shell that keeps records
         self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again
         self.run = None         # function(task, tool, arguments, due_ms) -> (outcome or None, now_ms) for RUN, likewise
@@ -156,10 +157,10 @@ class Agent:
                 if kind == ASK:
                     self._ask_provider(task, effect[1], effect[2], now_ms)
                     return
-                if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, OPEN, CLOSE):
+                if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER, OPEN, CLOSE):
                     effect = (kind, task.number) + effect[1:]
                 self.effects.append(effect)
-                if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP):
+                if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER):
                     return
         except StopIteration as e:
             self._end(task, e.value, None, now_ms)

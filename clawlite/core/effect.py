@@ -15,6 +15,7 @@
     (STORE, task, entries)                 add *entries* to the meters, which last over a restart (core/ledger.py)  -> done
     (KEEP, task, kind, key, payload)       put on record, for this process and the next (core/record.py); of BEGIN, the value is
                                            what other processes have put on record since, with *key* among it: nothing is then  -> done
+    (REMEMBER, task, verb, store, part, details)           ask the memory (core/memories.py; linux/memory.py has the verbs)   -> done
     (OPEN, task, scheme, host, port, parts, timeout_ms)    connect, and send *parts*: bytes, or [offset, length] in the image's WIRE
     (CLOSE, task)                          end the connection of a task
 
@@ -34,4 +35,4 @@ that never leave the core:
     (SLEEP, ms)                            wait
 """
 (SAY, TELL, WRITE, PROMPT, SEND, LOG, STORE, EXIT, RUN, RESUME, CANCEL, RESOLVE, SECRET, KEEP, OPEN, CLOSE, ASK, APPROVE, JOIN,
- RECEIVE, SLEEP) = range(1, 22)
+ RECEIVE, SLEEP, REMEMBER) = range(1, 23)

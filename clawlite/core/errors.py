@@ -16,6 +16,8 @@
     +- ProviderError       -32020  it could not be asked, or gave no answer
     |  +- Passing          -32020  and may give one if it is asked again
     |  +- QuotaExceeded    -32021  a limit forbids the request
+    +- StoreError          -32030  the memory behind a store cannot be reached or written
+    |  +- QueryFailed      -32031  it is there, and the question failed
     +- ImageError          -32060  the image (or a piece of CBOR in it) is damaged or of another format
     |  +- CBORError        -32060
     |  +- ImageMismatch    -32061  the image is whole, but asks for what this device lacks
@@ -112,6 +114,14 @@ class Passing(ProviderError):
 
 class QuotaExceeded(ProviderError):
     code = -32021
+
+
+class StoreError(ClawError):
+    code = -32030
+
+
+class QueryFailed(StoreError):
+    code = -32031
 
 
 class ImageError(ClawError):

@@ -10,6 +10,7 @@ from clawlite.core import rpc
 from clawlite.core.calls import Calls
 from clawlite.core.effect import LOG, SEND
 from clawlite.core.errors import ClawError, InvalidParams, InvalidRequest, MethodNotFound, unexpected
+from clawlite.core.image import MEMORY
 from clawlite.core.lifecycle import ERROR, STOPPED
 from clawlite.core.rpc import field
 
@@ -103,6 +104,8 @@ class Session:
             raise self._not_found(method[:60])
         if not self._open:
             raise self._refusal(method, now_ms)
+        if method.startswith("claw.memory.") and self.agent.is_ready:
+            return self._memories().begin(id, method, params, reply, now_ms)
         if method == "claw.shutdown":
             return self._shutdown(id, params, reply, now_ms)
         if not self.agent.is_ready:
@@ -125,10 +128,18 @@ class Session:
         return MethodNotFound("unknown method %s" % method, "this agent is %s" % self._level() if known else "")
 
     def _serves(self, method: str) -> bool:
-        """A method is answered when the image declares its primitive: tools need a tool."""
+        """A method is answered when the image declares its primitive: tools need a tool, memory a Memory."""
         if method in ("claw.tool.call", "claw.tool.approve", "claw.tool.deny"):
             return self.agent.image is not None and len(self.agent.image.names) > 0
+        if method in ("claw.memory.query", "claw.memory.store", "claw.memory.compact"):
+            return self.agent.image is not None and self.agent.image.size_of(MEMORY) > 0
         return method == "claw.shutdown"
+
+    def _memories(self):
+        if self.agent.memories is None:
+            from clawlite.core.memories import Memories
+            self.agent.memories = Memories(self.agent)
+        return self.agent.memories
 
     def _level(self) -> str:
         return "level-%d" % self.agent.image.agent.level
@@ -152,7 +163,10 @@ class Session:
         self._beat_ms = now_ms + agent.heartbeat_ms
         event["agent"] = agent.name
         self.agent.effects.append((LOG, event))
-        capabilities = {"tools": {}} if image.names and (asked is None or "tools" in asked) else {}
+        capabilities = {}
+        for group, is_here in (("tools", len(image.names) > 0), ("memory", image.size_of(MEMORY) > 0)):
+            if is_here and (asked is None or group in asked):
+                capabilities[group] = {}
         return {"protocolVersion": spoken, "agentInfo": {"name": agent.identity, "version": agent.version},
                 "conformanceLevel": self._level(), "capabilities": capabilities}
 
