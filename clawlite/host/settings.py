@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.netrules import parse_url
+from clawlite.host.credentials import Credential
 from clawlite.host.document import LinePlace, Place, decode
 from clawlite.host.models.common import URI, Money, Name, Strict, Text
 from clawlite.host.models.walk import convert
@@ -123,6 +124,7 @@ class File(Strict):
     prefer: Literal["cost", "speed", "intelligence"] | None = None
     sandbox: Sandbox | None = None
     search: Search | None = None
+    credentials: list[Credential] | None = None
 
 
 @dataclasses.dataclass
@@ -140,6 +142,7 @@ class Settings:
     prefer                    "cost", "speed", "intelligence", or None
     sandbox                   Sandbox
     search                    Search, or None
+    credentials               [Credential], in file order
     place                     where problems of later stages are reported: ``where("pins", 0, "kind")`` gives (file, line)
     """
     reflex: str = None
@@ -157,6 +160,7 @@ class Settings:
     prefer: str = None
     sandbox: Struct = dataclasses.field(default_factory=Sandbox)
     search: Struct = None
+    credentials: list = dataclasses.field(default_factory=list)
     place: Place = dataclasses.field(default=LinePlace(FILE), repr=False)
 
     def where(self, *path) -> tuple:
@@ -196,6 +200,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.prefer = file.prefer
         settings.sandbox = file.sandbox or Sandbox()
         settings.search = file.search
+        settings.credentials = file.credentials or []
     _check_pins(known.get("pins"), place, problems)
     return settings
 

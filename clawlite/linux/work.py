@@ -13,9 +13,11 @@ from clawlite.core.errors import ClawError
 from clawlite.core.image import GENERATOR, HAS_BOARD, MAKER
 from clawlite.core.header import shaped
 from clawlite.core.profile import DENY, NONE, SCOPED
+from clawlite.linux.credentials import Credentials
 
+PROGRAMS = ("exec-shell", "spawn")
 WEB = ("web-fetch", "web-search")
-_LOCAL = ([str], [str], [str], [None, (str, str, str)])         # core/header.py
+_LOCAL = ([str], [str], [str], [None, (str, str, str)], [(str, [str], [str], str, str)])         # core/header.py
 
 
 class Work:
@@ -28,7 +30,7 @@ class Work:
     wake      descriptor that wakes the loop, by a byte written to it
     now_ms    function -> monotonic ms
     source    (path, source) of tools.py, or None
-    local     section LOCAL of the image: [relaxed, environment, writable, search], or None
+    local     section LOCAL of the image: [relaxed, environment, writable, search, credentials], or None
 
     descriptors  list of those that are readable when ``poll`` has something; it changes
     """
@@ -39,7 +41,7 @@ class Work:
         self._handlers = handlers
         self._image = image
         self._profile = profile
-        self._relaxed, self._variables, writable, self._search = shaped(local or [[], [], [], None], _LOCAL, "what is local")
+        self._relaxed, self._variables, writable, self._search, credentials = shaped(local or [[], [], [], None, []], _LOCAL, "what is local")
         if profile.files == SCOPED:
             profile.mounts += [(path, True) for path in map(os.path.expandvars, writable) if path.startswith("/")]
         self._state = state
@@ -47,6 +49,7 @@ class Work:
         self._now_ms = now_ms
         self._source = source
         self._builtins = Builtins(profile, image.automaton, state, image.workspace)
+        self._credentials = Credentials(credentials, image)
         self._engine = None
         self._fetcher = None
         self._jobs = {}                 # task -> name of the tool in the sandbox, None for a function of tools.py
@@ -66,7 +69,7 @@ class Work:
                 if self._profile.level != NONE:
                     return self._function(task, tool, arguments, due_ms, now_ms)
             elif name in WEB:
-                return self._web().start(task, self._profile, name, arguments, due_ms)
+                return self._web().start(task, self._profile, name, arguments, due_ms, self._credentials.injections())
             elif not tool.flags & HAS_BOARD:
                 return self._builtin(task, name, arguments, due_ms, now_ms)
         except ClawError as e:
@@ -76,7 +79,7 @@ class Work:
     def _function(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         from clawlite.linux.sandbox.jobs import Function
         path, source = self._source
-        job = Function(path, source, tool.handler[1], arguments, bool(tool.flags & GENERATOR), self._environment())
+        job = Function(path, source, tool.handler[1], arguments, bool(tool.flags & GENERATOR), self._environment(tool.name))
         return self._begin(task, None, job, due_ms, now_ms)
 
     def _builtin(self, task: int, name: str, arguments: dict, due_ms, now_ms: int):
@@ -86,7 +89,10 @@ class Work:
         own = milliseconds(name, arguments)
         if own is not None:
             due_ms = now_ms + own if due_ms is None else min(due_ms, now_ms + own)
-        return self._begin(task, name, self._builtins.job(task, name, arguments), due_ms, now_ms)
+        job = self._builtins.job(task, name, arguments)
+        if name in PROGRAMS:
+            job.env.update(self._credentials.variables(name))
+        return self._begin(task, name, job, due_ms, now_ms)
 
     def _begin(self, task: int, name, job, due_ms, now_ms: int):
         outcome = self._sandbox().start(task, self._profile, job, due_ms, now_ms)
@@ -173,6 +179,8 @@ class Work:
         endpoint, header, name = self._search
         return Search(endpoint, header, (lambda: resolve(name, stores(self._image.agent.name))) if name else None)
 
-    def _environment(self) -> dict:
-        """Return what the maker's functions get of this process's environment."""
-        return {name: os.environ[name] for name in self._variables if name in os.environ}
+    def _environment(self, tool: str) -> dict:
+        """Return what the function of *tool* gets of this process's environment, and of its secrets.  Raises ``SecretError``."""
+        found = {name: os.environ[name] for name in self._variables if name in os.environ}
+        found.update(self._credentials.variables(tool))
+        return found
