@@ -2,7 +2,7 @@
 
 ``check`` accepts these (they are valid CKP) and says so; nothing here is ever dropped silently.  An entry goes when
 the thing is built.  An operator's agent (``serve`` over a manifest) is built all the same where an answer at use can say it:
-methods of memory, skills and swarms answer -32601.
+methods of memory, skills and swarms answer -32601, built-in tools without what they need -32010.
 """
 from clawlite.core.profile import NONE
 from clawlite.host import registry, remotes, sandboxes, telemetries
@@ -27,6 +27,8 @@ def refuse(manifest, at_use: bool = False) -> None:
         _channel(manifest, channel)
     for tool in manifest.tools:
         _tool(manifest, tool)
+        if tool.origin == "registry" and not at_use:
+            _builtin(manifest, tool)
     if manifest.telemetry:
         telemetries.refuse(manifest)
     if manifest.sandbox:
@@ -83,9 +85,15 @@ def _tool(manifest, tool) -> None:
             manifest.problem(tool, (field,), f"{said} {LATER}", hint="remove it", key=True)
     if spec.timeout_ms and not can_end(manifest, tool):
         manifest.problem(tool, ("timeout_ms",), f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time", hint=MENDS, key=True)
-    if tool.origin == "registry" and tool.name == "message":
+
+
+def _builtin(manifest, tool) -> None:
+    """A built-in tool that would refuse every call: -32010 at use."""
+    if tool.name == "message":
         manifest.problem(tool, (), f"message needs channels that carry messages, and those are {LATER}", hint="remove the tool")
-    if tool.origin == "registry" and registry.ability(tool.name) == "shell" and sandboxes.level(manifest) == NONE:
+    if tool.name == "web-search" and manifest.settings.search is None:
+        manifest.problem(tool, (), "nothing says where web-search searches", hint="add [search] with endpoint to clawlite.toml")
+    if registry.ability(tool.name) == "shell" and sandboxes.level(manifest) == NONE:
         manifest.problem(tool, (), f"{tool.name} needs a sandbox of level process: at level none nothing would contain what it runs",
                          hint="declare a Sandbox of level process with capabilities.shell")
 

@@ -75,7 +75,8 @@ class Builtins:
         """
         from clawlite.linux.sandbox.jobs import Builtin, Command
         if name in FILES:
-            return Builtin("clawlite.linux.builtin_files", "run_inside", {"name": name, "arguments": arguments, "files": self._files()})
+            return Builtin("clawlite.linux.builtin_files", "run_inside", {"name": name, "arguments": arguments, "files": self._files(),
+                                                                                   "hidden": [self._state]})
         argv = command_of(name, arguments, self._profile, self._automaton)
         if name == "spawn":
             if len(self._spawned) >= MAX_SPAWNED:

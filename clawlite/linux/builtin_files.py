@@ -30,12 +30,12 @@ def run(name: str, arguments: dict, profile, workspace: str, hidden: list = ()) 
         raise ClawError("%s: %s" % (shown(arguments["path"]), e.strerror)) from None
 
 
-def run_inside(name: str, arguments: dict, files: list) -> dict:
+def run_inside(name: str, arguments: dict, files: list, hidden: list) -> dict:
     """Run the file tool *name* in a child of the sandbox, which says in $WORKSPACE where the workspace is there.
 
-    files  [mode, mounts, denied] of the profile
+    files  [mode, mounts, denied] of the profile;  hidden  see ``run``
     """
-    return run(name, arguments, _Files(*files), os.environ.get("WORKSPACE", "/workspace"))
+    return run(name, arguments, _Files(*files), os.environ.get("WORKSPACE", "/workspace"), hidden)
 
 
 class _Files:

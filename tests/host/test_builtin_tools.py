@@ -16,7 +16,7 @@ PROCESS = {"level": "process", "capabilities": {"filesystem": {"mode": "scoped",
 NONE = {"level": "none"}
 
 
-def build(folder, *names, sandbox=PROCESS, tools="", more=()):
+def build(folder, *names, sandbox=PROCESS, tools="", more=(), at_use=False):
     spec = {"identity": {"inline": {"name": "a", "personality": "You are."}},
             "providers": [{"inline": {"name": "p", "protocol": "openai-compatible", "endpoint": "http://h/v1", "model": "m", "auth": {"type": "none"}}}],
             "tools": ["claw://registry/clawlite/%s@1.0.0" % name for name in names] + list(more), "sandbox": {"inline": dict(sandbox, name="s")},
@@ -24,7 +24,7 @@ def build(folder, *names, sandbox=PROCESS, tools="", more=()):
     (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec}))
     if tools:
         (folder / "tools.py").write_text(tools)
-    data = compiler.build(manifest.load(folder)).data
+    data = compiler.build(manifest.load(folder), at_use=at_use).data
     return Image(lambda at, size: data[at:at + size], len(data))
 
 
@@ -59,8 +59,18 @@ def test_a_shell_needs_a_sandbox(tmp_path, name):
     assert f"{name} needs a sandbox of level process" in problem(tmp_path, name, sandbox=NONE)
 
 
+def test_a_search_needs_an_endpoint(tmp_path):
+    assert "nothing says where web-search searches" in problem(tmp_path, "web-search")
+    (tmp_path / "clawlite.toml").write_text('[search]\nendpoint = "https://h/search?q={query}"\n')
+    assert build(tmp_path, "web-search").tool("web-search")
+
+
+def test_an_operators_agent_says_it_at_use(tmp_path):
+    assert build(tmp_path, "message", "web-search", "exec-shell", sandbox=NONE, at_use=True).names == ["message", "web-search", "exec-shell"]
+
+
 def test_every_tool_has_a_schema_that_refuses_what_it_does_not_know(tmp_path):
-    image = build(tmp_path, *[name for name in registry.names() if name != "message"])
+    image = build(tmp_path, *registry.names(), at_use=True)
     schemas = {tool.name: tool.spec.input_schema for tool in manifest.load(tmp_path).tools}
     for name in image.names:
         fits = {argument: name == "digital-write" or 1 if argument == "value" else GOOD[argument] for argument in schemas[name].get("required", [])}
@@ -68,7 +78,7 @@ def test_every_tool_has_a_schema_that_refuses_what_it_does_not_know(tmp_path):
         assert "unknown" in check(image.tool(name).schema, dict(fits, unknown=1), image.automaton)
 
 
-GOOD = dict.fromkeys(("path", "content", "old_text", "new_text", "command", "query", "url", "pin"), "x") | {"milliseconds": 1}
+GOOD = dict.fromkeys(("path", "content", "old_text", "new_text", "command", "query", "url", "pin", "channel", "chat_id"), "x") | {"milliseconds": 1}
 
 
 @pytest.mark.parametrize("name, good, bad", [
@@ -85,7 +95,7 @@ GOOD = dict.fromkeys(("path", "content", "old_text", "new_text", "command", "que
     ("sleep", {"milliseconds": 60000}, [{"milliseconds": 60001}, {"milliseconds": -1}]),
 ])
 def test_arguments_have_bounds(tmp_path, name, good, bad):
-    image = build(tmp_path, name)
+    image = build(tmp_path, name, at_use=True)
     assert check(image.tool(name).schema, good, image.automaton) is None
     for arguments in bad:
         assert check(image.tool(name).schema, arguments, image.automaton)

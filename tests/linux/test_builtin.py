@@ -10,6 +10,7 @@ from clawlite.core.tools import Result, _result
 from clawlite.host.automata import compile_pattern
 from clawlite.linux import builtin, builtin_files, builtin_memory, workspace
 from clawlite.linux.builtin import Builtins, Text, command_of, milliseconds
+from clawlite.linux.sandbox import landlock, plan
 from clawlite.linux.sandbox.jobs import Builtin, Command
 
 
@@ -71,6 +72,20 @@ def test_a_file_tool_is_a_job_of_the_sandbox(tmp_path, monkeypatch):
     assert builtin_files.run_inside(**dict(job.arguments, arguments={"path": "y"})) == {"text": "plain"}
     # In a root of its own the workspace is known as /workspace alone: a denied path has that name too.
     assert job.arguments["files"][2] == tools._profile.denied + ["/workspace/private"]
+
+
+def test_without_namespaces_a_file_tool_may_still_change_what_is_above_a_denied_path(tmp_path):
+    """Landlock cannot deny below what it allows: a command gets the neighbours of a denied path alone, a file tool knows it itself."""
+    tools = builtins(tmp_path, denied=["/workspace/private"], mounts=[("/workspace", True)])
+    folder = str(tmp_path / "state/workspace")
+    os.makedirs(folder + "/private")
+    os.makedirs(folder + "/sub")
+    allowed = {}
+    for name, arguments in (("write-file", {"path": "x", "content": "y"}), ("exec-shell", {"command": "ls"})):
+        made = plan.make(tools._profile, tools.job(1, name, arguments), folder, [str(tmp_path / "state")], None)
+        plan.for_landlock(made, landlock.around)
+        allowed[name] = [path for path, _ in made["allowed"] if path.startswith(str(tmp_path))]
+    assert allowed == {"write-file": [folder], "exec-shell": [folder + "/sub"]}
 
 
 # -- commands

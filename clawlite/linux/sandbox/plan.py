@@ -146,6 +146,8 @@ def for_landlock(plan: dict, around):
     """Complete *plan* for profile L: real paths only, and for a denied path its neighbours.  *around*: landlock.around."""
     denied = plan["denied"] + plan["hidden"]
     allowed = [(path, False) for path in _READABLE] + [(path, True) for path in _WRITABLE]
+    if plan["kind"] == "builtin":       # file tools know denied paths themselves (walk.py), and may list and change what is above one
+        around = lambda path, denied: [path]
     for source, writable in [("/", plan["whole"] == WHOLE_WRITE)] if plan["whole"] else []:
         allowed += [(path, writable) for path in around(source, denied + ["/proc"])]
     for source, _, writable in plan["mounts"]:
