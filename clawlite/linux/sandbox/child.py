@@ -11,7 +11,7 @@ import sys
 
 import _socket
 
-from clawlite.core.errors import ClawError
+from clawlite.core.errors import ClawError, SandboxDenied
 from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.sandbox import landlock, limits, namespaces, seccomp, syscalls
 
@@ -70,6 +70,7 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters):
             os.chdir(plan["cwd"])
         except OSError as e:
             raise ClawError("%s: %s" % (plan["cwd"], e.strerror), "uid %d of the tools must be able to enter it" % os.getuid()) from None
+        _check_writable(plan)
         _confine(plan, filters)
         if plan["kind"] == "command":
             _execute(job["argv"], env)
@@ -130,6 +131,16 @@ def own_users():
     syscalls.call("unshare", namespaces.NEWUSER)
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
     namespaces.map_own(uid, gid, namespaces.OLD)
+
+
+def _check_writable(plan: dict):
+    """Where tools are another user than the agent, a writable folder may be one that they cannot write: that is an error, said once."""
+    for source, target, writable in plan["mounts"] if plan["uid"] is not None else ():
+        path = target if plan["profile"] == "N" else source
+        if writable and os.path.lexists(path) and not os.access(path, os.W_OK):
+            raise SandboxDenied("%s is mounted to be written, and uid %d of the tools may not" % (target, plan["uid"]),
+                                "give the folder to that user, mount it read-only, or run the agent as its owner",
+                                {"sandbox": plan["name"], "reason": "not writable", "required": "process", "missing": [], "available": []})
 
 
 def _confine(plan: dict, filters):

@@ -84,7 +84,8 @@ class Engine:
             if profile.network and self._proxy is None:
                 raise self._denied(profile, "its children would need a proxy", ["proxy"], "set the sandbox's network to deny")
             self.prepare()
-            plan = plans.make(profile, job, self._workspace, self._hidden, None if due_ms is None else max(due_ms - now_ms, 0))
+            plan = plans.make(profile, job, self._workspace, self._hidden, None if due_ms is None else max(due_ms - now_ms, 0),
+                              self._relaxed)
             packed = job.pack()
             self._send(number, profile, job, plan, packed, now_ms)
         except ClawError as e:
@@ -248,6 +249,8 @@ class Engine:
         return {"exit_code": end["exit_code"], "output": text, "truncated": cut, "original_bytes": total, "ended": end["ended"]}
 
     def _denied(self, profile, reason: str, missing, hint: str) -> SandboxDenied:
+        if self._found is None and self._server is not None:
+            self._hear()                        # it was sent before anything was refused
         found = self._found or {}
         data = {"sandbox": profile.name, "reason": reason, "required": "process",
                 "missing": found.get("missing", []) if missing is None else missing, "available": found.get("available", [])}

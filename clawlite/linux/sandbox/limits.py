@@ -14,6 +14,7 @@ import resource
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 SHARES_PER_NICE = 1.25              # one step of nice is a quarter of the weight (kernel/sched/core.c)
 DEFAULT_SHARES = 1024
+LEAST_SHARES = 15                   # the weight of nice 19
 TICK_MS = 50                        # how often the warden looks
 
 

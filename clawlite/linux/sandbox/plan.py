@@ -40,7 +40,7 @@ def workspace_of(profile, folder: str) -> tuple:
     return None, False
 
 
-def make(profile, job, workspace: str, hidden: list, due_ms) -> dict:
+def make(profile, job, workspace: str, hidden: list, due_ms, relaxed=()) -> dict:
     """Return the plan for *job* under *profile*, for profile N and L both.
 
     workspace  the folder behind /workspace;  hidden  real paths that no tool sees
@@ -67,7 +67,8 @@ def make(profile, job, workspace: str, hidden: list, due_ms) -> dict:
     return {
         "kind": job.KIND, "name": profile.name, "network": profile.network, "whole": whole,
         "mounts": _python(job, whole) + mounts, "masks": _masks(mounts, denied, hidden, folder, whole),
-        "denied": denied, "hidden": hidden, "folder": folder, "cwd": cwd or "", "env": _environment(),
+        "absent": _absent(profile, job, mounts, denied, whole), "is_own": folder is not None and _covers(hidden, folder),
+        "denied": denied, "hidden": hidden, "folder": folder, "relaxed": sorted(relaxed), "cwd": cwd or "", "env": _environment(),
         "memory_mb": profile.memory_mb, "cpu_shares": profile.cpu_shares, "max_processes": profile.max_processes,
         "max_open_files": profile.max_open_files, "max_output_bytes": profile.max_output_bytes or MAX_OUTPUT,
         "timeout_ms": _earlier(profile.timeout_ms, due_ms), "tmp_mb": min(TMP_MB, profile.memory_mb or TMP_MB), "tmp": _temporary(),
@@ -121,6 +122,17 @@ def _masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list
             if path.startswith(below):
                 result.append(os.path.join(target, path[len(below):]))
     return result
+
+
+def _absent(profile, job, mounts: list, denied: list, whole: int) -> list:
+    """Return the denied paths that do not exist, but could be made: the kernel denies nothing that is not there.
+
+    A built-in file tool looks at each path that it is given, so it needs none of this.
+    """
+    writable = ["/"] if whole == WHOLE_WRITE else [source for source, _, is_writable in mounts if is_writable]
+    if job.KIND == "builtin":
+        return []
+    return [path for path in denied if _covers(writable, path) and not os.path.lexists(path)]
 
 
 def _environment() -> dict:

@@ -96,7 +96,9 @@ def _run(fds: list, found: dict, uid, pid: int, to_child):
 
 
 def _build(plan: dict, agent):
+    _check_limits(plan)
     if plan["profile"] == "N":
+        _placeholders(plan)
         plans.for_namespaces(plan)
         _root(plan)
         if plan["network"]:
@@ -110,6 +112,28 @@ def _build(plan: dict, agent):
     except ValueError as e:                             # a denied path that cannot be kept out
         raise Refused(str(e), "deny a folder with fewer neighbours, or allow user namespaces") from None
     _folder(plan)
+
+
+def _check_limits(plan: dict):
+    """Refuse a limit that can only be kept in part here, unless the settings relax it by name."""
+    if plan["max_processes"] is not None and plan["profile"] == "N" and not plan["own_users"] and "max_processes" not in plan["relaxed"]:
+        raise Refused("max_processes is only counted now and then on this kernel", 'use Linux >= 5.14, or set relaxed = ["max_processes"]')
+    if plan["cpu_shares"] is not None and plan["cpu_shares"] < limits.LEAST_SHARES and "cpu_shares" not in plan["relaxed"]:
+        raise Refused("cpu_shares %d: nice goes no lower than %d" % (plan["cpu_shares"], limits.LEAST_SHARES),
+                      'give it at least %d, or set relaxed = ["cpu_shares"]' % limits.LEAST_SHARES)
+
+
+def _placeholders(plan: dict):
+    """See to it that every denied path is there to be covered; in a folder of somebody else's nothing is made."""
+    for path in plan["absent"]:
+        parent = os.path.dirname(path)
+        while not os.path.lexists(namespaces.OLD + parent):
+            parent = os.path.dirname(parent)
+        if plan["is_own"] and path.startswith(plan["folder"] + "/"):
+            os.makedirs(namespaces.OLD + path, 0o700)
+        elif plan["uid"] is not None or os.access(namespaces.OLD + parent, os.W_OK):
+            raise Refused("the denied path %s does not exist, and the kernel denies nothing that is not there" % path,
+                          "make an empty folder of that name")
 
 
 def _root(plan: dict):

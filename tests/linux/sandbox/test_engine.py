@@ -73,6 +73,13 @@ def test_the_workspace_is_where_a_command_starts_and_it_stays(player, engine):
     assert player.run(profile(), _shell('cat note "$WORKSPACE/note" "$HOME/note"'))[1]["output"] == "kept\n" * 3
 
 
+def test_a_denied_path_of_the_agents_own_workspace_is_made_to_be_covered(player, engine):
+    if engine.report()["profile"] == "N":
+        value = player.run(profile(denied=["/workspace/.env"]), _shell("echo x > .env; mkdir .env/x; ls .env; cat .env"))[1]
+        assert value["exit_code"] != 0
+        assert player.run(profile(), _shell("rmdir .env && echo gone"))[1]["output"] == "gone\n"
+
+
 def test_output_is_cut_at_its_limit_and_says_so(player):
     for size, cut in ((9, False), (10, False), (11, True), (1000000, True)):
         value = player.run(profile(max_output_bytes=10), _shell("head -c %d /dev/zero | tr '\\0' x" % size))[1]

@@ -116,3 +116,25 @@ def test_a_function_imports_the_standard_library(place):
         assert not good and "ModuleNotFoundError" in value[2]
         return                      # the tools' user need not be able to read root's Python
     assert place.python("    import json, decimal, email.message\n    return json.dumps([1])\n") == "[1]"
+
+
+def test_a_denied_path_that_is_not_there_yet(place):
+    ws = str(place.folder / "ws")
+    command = ["command", ["sh", "-c", "echo x > later; mkdir later2; ls later"]]
+    good, value = place.run(command, mounts=[[ws, True]], denied=[ws + "/later", ws + "/later2"])
+    if place.profile == "N":
+        assert not good and value[1] == -32010 and "later" in value[2] and value[3]
+    assert not os.path.lexists(ws + "/later") and not os.path.lexists(ws + "/later2")
+    assert place.run(command[:1] + [["true"]], mounts=[[ws, False]], denied=[ws + "/later"])[0]
+
+
+def test_a_folder_that_the_tools_may_not_write(place):
+    other = place.folder / "other"
+    other.mkdir(mode=0o755)
+    good, value = place.run(["command", ["sh", "-c", "echo x > %s/x" % other]], mounts=[[str(other), True]])
+    if place.root:                  # the tools are another user than the agent
+        assert not good and value[1] == -32010 and str(other) in value[2] and "65534" in value[2]
+        assert os.stat(other).st_uid == os.geteuid() and list(other.iterdir()) == []
+    elif os.geteuid() == 0:
+        assert good and value["exit_code"] != 0
+    other.rmdir()

@@ -2,6 +2,8 @@
 import os
 import time
 
+from sandbox_places import host
+
 
 def _pids(marker: bytes) -> list:
     found = []
@@ -114,3 +116,14 @@ def test_output_beyond_the_limit_does_not_stop_its_writer(place):
 def test_no_core_is_left(place):
     place.shell("kill -SEGV $$")
     assert "core" not in place.shell("ls")["output"]
+
+
+def test_a_limit_that_is_kept_in_part_is_refused_by_name(place):
+    good, error = place.run(["command", ["true"]], cpu_shares=14)
+    assert not good and error[1] == -32010 and "cpu_shares" in error[2] and "relaxed" in error[3]
+    assert place.run(["command", ["true"]], cpu_shares=15)[0]
+
+
+def test_a_limit_that_is_relaxed_by_name():
+    with host("N", False, relaxed=["cpu_shares"]) as place:
+        assert place.run(["command", ["true"]], cpu_shares=14)[0]

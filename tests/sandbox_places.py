@@ -1,0 +1,116 @@
+"""Hosts of engines: as root and as an ordinary user, in profile N and in profile L."""
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from sandboxes import NOBODY
+
+ROOT = Path(__file__).resolve().parents[1]
+HOST = ROOT / "tests" / "sandbox_host.py"
+LACKS = {"N": [], "L": ["userns"]}
+
+
+def _reachable_python() -> str:
+    """Return a Python >= 3.11 that any user may run."""
+    for path in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        if os.path.exists(path):
+            done = subprocess.run([path, "-I", "-c", "import sys, ctypes; print(sys.version_info >= (3, 11))"], capture_output=True, text=True,
+                                  user=NOBODY, group=NOBODY, extra_groups=[]) if _may_run(path) else None
+            if done is not None and done.stdout == "True\n":
+                return path
+    return ""
+
+
+def _may_run(path: str) -> bool:
+    real = Path(os.path.realpath(path))
+    return all(folder.stat().st_mode & 1 for folder in [real, *real.parents])
+
+
+class Host:
+    """A ``sandbox_host.py``.  *folder*: its own, with ``out`` (nobody's business), ``ro``, ``ws`` and ``state`` in it."""
+
+    def __init__(self, folder: Path, process, profile: str, root: bool):
+        self.folder, self._process, self.profile, self.root = folder, process, profile, root
+
+    def ask(self, **asked) -> dict:
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, "the host has gone"
+        return json.loads(line)
+
+    def run(self, job: list, **profile) -> tuple:
+        """Return (True, value) or (False, [class, code, message, hint, data])."""
+        return tuple(self.ask(profile=profile, job=job)["outcome"])
+
+    def shell(self, text: str, **profile) -> dict:
+        good, value = self.run(["command", ["sh", "-c", text]], **profile)
+        assert good, value
+        return value
+
+    def python(self, body: str, **profile):
+        """Return what *body*, the indented lines of a function, returns inside; ``tried(what)`` there gives the errno's name or "open"."""
+        good, value = self.run(["function", "tools.py", PRELUDE + "def f():\n" + body, "f", {}], **profile)
+        assert good, value
+        return value
+
+
+PRELUDE = """
+import errno, os, sys, ctypes
+from clawlite.linux.sandbox import syscalls
+def tried(function, *arguments):
+    try:
+        function(*arguments)
+    except OSError as e:
+        return errno.errorcode.get(e.errno, str(e.errno))
+    return "open"
+def system_call(name, *arguments):
+    return tried(syscalls.call, name, *arguments)
+"""
+
+
+@contextlib.contextmanager
+def host(profile: str, root: bool, faults=None, **more):
+    """Run a Host; it and its folder are gone afterwards."""
+    if root and os.geteuid():
+        pytest.skip("these tests do not run as root here")
+    python = sys.executable if root or os.geteuid() else _reachable_python()
+    if not python:
+        pytest.skip("no Python >= 3.11 that another user than root may run")
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        folder.chmod(0o755)
+        for name in ("out", "ro", "ws", "state"):
+            (folder / name).mkdir()
+        (folder / "out" / "secret").write_text("canary-out")
+        (folder / "ro" / "config").write_text("ro-config")
+        (folder / "ws" / "private").mkdir()
+        (folder / "ws" / "private" / "key").write_text("canary-key")
+        (folder / "ws" / "hello").write_text("hello-benign")
+        packages = folder / "packages"
+        shutil.copytree(ROOT / "clawlite", packages / "clawlite", ignore=shutil.ignore_patterns("__pycache__", "*.so", "host"))
+        shutil.copy(HOST, packages)
+        shutil.copy(ROOT / "tests" / "sandboxes.py", packages)
+        drop = {} if root or os.geteuid() else {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        if os.geteuid() == 0:
+            for top, names, files in os.walk(folder):
+                for name in [top] + [os.path.join(top, n) for n in names + files]:
+                    os.chown(name, NOBODY, NOBODY)
+        config = {"workspace": str(folder / "ws"), "hidden": [str(folder / "state")], "faults": LACKS[profile] if faults is None else faults,
+                  "more": more}
+        env = dict(os.environ, SECRET_KEY="canary-environment", TMPDIR="/tmp")
+        with subprocess.Popen([python, str(packages / "sandbox_host.py"), str(packages), json.dumps(config)], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True, env=env, cwd=folder, **drop) as process:
+            try:
+                yield Host(folder, process, profile, root)
+            finally:
+                process.stdin.close()
+                process.wait(10)
+    finally:
+        shutil.rmtree(folder)
