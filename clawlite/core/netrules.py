@@ -1,4 +1,4 @@
-"""Where a connection may go: the grammar of URLs, a sandbox's list of hosts, and which addresses are public.
+"""Where a connection may go: the grammar of URLs, a sandbox's list of hosts, and what is decided by both.
 
 1. One decision for everybody: ``decide_host`` before a name is looked up, ``decide_addresses`` before one is connected to.
 2. What two programs could read in two ways is refused, never repaired: whoever checks and whoever connects see one host.
@@ -7,6 +7,7 @@
 """
 from clawlite.core.dialect import const
 from clawlite.core.errors import SandboxDenied
+from clawlite.core.netaddress import MAPPED, address_of, is_public
 from clawlite.core.profile import ALLOW_ALL, ALLOWLIST
 
 MAX_URL = 8192
@@ -18,19 +19,6 @@ _MAX_LABEL = const(63)
 
 PORTS = {"http": 80, "https": 443}
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
-_HEX = "0123456789abcdefABCDEF"
-
-# (prefix, bits) of what is not public: IANA's special-purpose registries (RFC 6890), multicast, a cloud's metadata address.
-_IPV4 = (
-    (b"\x00", 8), (b"\x0a", 8), (b"\x64\x40", 10), (b"\x7f", 8), (b"\xa9\xfe", 16), (b"\xac\x10", 12), (b"\xc0\x00\x00", 24),
-    (b"\xc0\x00\x02", 24), (b"\xc0\x58\x63", 24), (b"\xc0\xa8", 16), (b"\xc6\x12", 15), (b"\xc6\x33\x64", 24),
-    (b"\xcb\x00\x71", 24), (b"\xe0", 4), (b"\xf0", 4),
-    (b"\xa8\x3f\x81\x10", 32),      # 168.63.129.16, Azure's
-)
-# Inside 2000::/3, outside of which nothing is given out: protocols, documentation (two).
-_IPV6 = ((b"\x20\x01\x00", 23), (b"\x20\x01\x0d\xb8", 32), (b"\x3f\xff\x00", 20))
-_MAPPED = bytes(10) + b"\xff\xff"               # ::ffff:0:0/96
-_NAT64 = b"\x00\x64\xff\x9b" + bytes(8)         # 64:ff9b::/96
 
 
 def parse_url(text: str) -> tuple:
@@ -69,15 +57,15 @@ def parse_authority(text: str, port) -> tuple:
         _refuse("a user name or password (@) in a URL", "give credentials in a header")
     if text.startswith("["):
         host, mark, rest = text[1:].partition("]")
-        address = _ipv6(host)
-        if not mark or address is None:
-            _refuse("%r is no IPv6 address in brackets" % text[:60])
-        if address.startswith(_MAPPED):
+        address = address_of(host)
+        if not mark or address is None or len(address) == 4:
+            _refuse("expected an IPv6 address in brackets")
+        if address.startswith(MAPPED):
             _refuse("an IPv4 address inside an IPv6 address", "write the IPv4 address")
         host = host.lower()
         mark, digits = rest[:1], rest[1:]
-        if mark and mark != ":":
-            _refuse("%r is no host" % text[:60])
+        if mark not in ("", ":"):
+            _refuse("expected a port after the brackets, or nothing")
     else:
         host, mark, digits = text.partition(":")
         host = parse_host(host)
@@ -103,14 +91,9 @@ def parse_host(text: str) -> str:
     for label in labels:
         if not 0 < len(label) <= _MAX_LABEL or label[0] == "-" or label[-1] == "-":
             _refuse("%r is no host name: its labels have 1 to %d characters, and no '-' at an end" % (host[:60], _MAX_LABEL))
-    if (labels[-1].isdigit() or labels[-1].startswith("0x")) and _ipv4(host) is None:
+    if (labels[-1].isdigit() or labels[-1].startswith("0x")) and address_of(host) is None:
         _refuse("%r is no host: an IPv4 address is written as four numbers from 0 to 255" % host[:60])
     return host
-
-
-def address_of(host: str):
-    """Return the 4 or 16 bytes of a *host* of ``parse_url`` that is an address, None for a name."""
-    return _ipv6(host) if ":" in host else _ipv4(host)
 
 
 def authority(scheme: str, host: str, port: int) -> str:
@@ -133,7 +116,7 @@ def allowed(profile, host: str) -> bool:
     address = address_of(host)
     if address is not None:                 # an IPv6 address has many spellings
         for listed in profile.hosts:
-            if ":" in listed and _ipv6(listed.strip("[]")) == address:
+            if ":" in listed and address_of(listed.strip("[]")) == address:
                 return True
         return False
     at = host.find(".")
@@ -142,23 +125,6 @@ def allowed(profile, host: str) -> bool:
             return True
         at = host.find(".", at + 1)
     return False
-
-
-def is_public(address: bytes) -> bool:
-    """Return whether *address* (4 or 16 bytes) is one of the open Internet; one that holds an IPv4 address is judged by that."""
-    if len(address) == 4:
-        return not _listed(address, _IPV4)
-    if len(address) != 16:
-        return False
-    if address[:12] == _MAPPED or address[:12] == _NAT64:
-        return is_public(address[12:])
-    if address[0] >> 5 != 1:
-        return False
-    if address[:2] == b"\x20\x02":          # 6to4
-        return is_public(address[2:6])
-    if address[:4] == b"\x20\x01\x00\x00":  # Teredo: its server, and the client with all bits turned
-        return is_public(address[4:8]) and is_public(bytes([byte ^ 255 for byte in address[12:]]))
-    return not _listed(address, _IPV6)
 
 
 def decide_host(profile, host: str) -> None:
@@ -198,46 +164,6 @@ def refusal(profile, host: str, reason: str, sentence: str, hint: str = "") -> S
 
 def _refuse(sentence: str, hint: str = ""):
     raise SandboxDenied("network refused: " + sentence, hint, {"reason": "url"})
-
-
-def _listed(address: bytes, ranges: tuple) -> bool:
-    for prefix, bits in ranges:
-        whole = bits >> 3
-        if address[:whole] == prefix[:whole] and (not bits & 7 or (address[whole] ^ prefix[whole]) >> (8 - (bits & 7)) == 0):
-            return True
-    return False
-
-
-def _ipv4(text: str):
-    """Return the 4 bytes of a.b.c.d, None for anything else."""
-    parts = text.split(".")
-    if len(parts) != 4:
-        return None
-    for part in parts:
-        if not 0 < len(part) <= 3 or part.strip("0123456789") or (part[0] == "0" and len(part) > 1) or int(part) > 255:
-            return None
-    return bytes([int(part) for part in parts])
-
-
-def _ipv6(text: str):
-    """Return the 16 bytes of an IPv6 address in groups of hexadecimal digits (RFC 4291, 2.2, 1 and 2), None for anything else."""
-    head, gap, tail = text.partition("::")
-    first, last = _groups(head), _groups(tail)
-    if len(text) > 39 or first is None or last is None:
-        return None
-    missing = 16 - len(first) - len(last)
-    if missing < 2 if gap else missing:
-        return None
-    return first + bytes(missing) + last
-
-
-def _groups(text: str):
-    data = b""
-    for group in text.split(":") if text else ():
-        if not 0 < len(group) <= 4 or group.strip(_HEX) or len(data) == 16:
-            return None
-        data += bytes((int(group, 16) >> 8, int(group, 16) & 255))
-    return data
 
 
 def _encoded(target: str) -> str:

@@ -7,7 +7,8 @@ warnings    a tool that no rule mentions, only one that is for every tool, or no
             nothing matches
 """
 from clawlite.core.errors import SandboxDenied
-from clawlite.core.netrules import address_of, is_public, parse_host
+from clawlite.core.netaddress import address_of, is_public
+from clawlite.core.netrules import parse_host
 from clawlite.core.policy import ACTIONS
 from clawlite.host import folding, sandboxes
 from clawlite.host.problems import quoted

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from clawlite.core.errors import SandboxDenied
+from clawlite.core.netaddress import address_of, is_loopback
 from clawlite.core.netrules import parse_url
 from clawlite.host.credentials import Credential
 from clawlite.host.document import LinePlace, Place, decode
@@ -102,12 +103,15 @@ class Search(Strict):
     @staticmethod
     def more(value: dict, report) -> None:
         endpoint = value.get("endpoint")
-        try:
-            fits = not isinstance(endpoint, str) or "{query}" in parse_url(endpoint)[3]
-        except SandboxDenied:
-            fits = False
-        if not fits:
-            report(("endpoint",), "", "an http or https URL with {query} in its path or query", quoted(endpoint))
+        if isinstance(endpoint, str):
+            try:
+                scheme, host, _, target = parse_url(endpoint)
+            except SandboxDenied:
+                scheme = host = target = ""
+            if "{query}" not in target:
+                report(("endpoint",), "", "an http or https URL with {query} in its path or query", quoted(endpoint))
+            elif "credential" in value and scheme != "https" and not is_loopback(address_of(host)):
+                report(("credential",), "a credential goes over https alone, or to this machine", key=True)
         if ("header" in value) != ("credential" in value):
             report(("header" if "header" in value else "credential",), "header and credential go together", key=True)
 

@@ -8,12 +8,14 @@
 """
 from clawlite.core.errors import ClawError, InvalidParams, ProviderError, SandboxDenied, ToolTimeout
 from clawlite.core.http1 import Response, request
-from clawlite.core.netrules import address_of, authority, decide_addresses, decide_host, parse_url, refusal
+from clawlite.core.netaddress import address_of, is_loopback
+from clawlite.core.netrules import authority, decide_addresses, decide_host, parse_url, refusal
 from clawlite.linux import fetch_page, fetch_search
 from clawlite.linux.net import Connections
 
 MAX_BODY = 10485760             # bytes of an answer (clawft, web_fetch); what comes after them is not read
 MAX_REDIRECTS = 5
+MAX_AT_ONCE = 8                 # calls: each may hold a body, and has a thread
 TIMEOUT_MS = 30000              # of a whole call that has no end of its own
 CONNECT_MS = 10000
 MAX_HEADERS = 50
@@ -84,6 +86,8 @@ class Fetcher:
             due_ms = self._now_ms() + TIMEOUT_MS
         limit = min(MAX_BODY, profile.max_output_bytes or MAX_BODY)
         try:
+            if len(self._running) >= MAX_AT_ONCE:
+                raise ClawError("%s: %d requests are under way, at most that many" % (tool, MAX_AT_ONCE), "ask again when one has ended")
             if tool == "web-search":
                 fetch = _search(self._search, profile, arguments, due_ms)
             else:
@@ -264,7 +268,7 @@ def _added(fetch: _Fetch) -> list:
     """Return what the runtime adds to the caller's headers, and take away what it replaces."""
     scheme, host = fetch.url[:2]
     added = []
-    if scheme == "https" or _is_loopback(address_of(host)):
+    if scheme == "https" or is_loopback(address_of(host)):
         added = [(name, value()) for wanted, name, value in fetch.injections if wanted == host]
     if added:
         fetch.told = True
@@ -275,10 +279,6 @@ def _added(fetch: _Fetch) -> list:
         if name.lower() not in names:
             added.append((name, value))
     return added
-
-
-def _is_loopback(address) -> bool:
-    return address is not None and (address[0] == 127 if len(address) == 4 else address == bytes(15) + b"\1")
 
 
 def _after(error: SandboxDenied) -> SandboxDenied:

@@ -1,7 +1,8 @@
 """core/netrules: one reading of a URL or none, the list of hosts without look-alikes, and what is no public address."""
 from clawlite.core.errors import SandboxDenied
-from clawlite.core.netrules import (MAX_HOST, MAX_URL, address_of, allowed, authority, decide_addresses, decide_host, is_public,
-                                    parse_authority, parse_host, parse_url)
+from clawlite.core.netaddress import address_of, is_loopback, is_public
+from clawlite.core.netrules import (MAX_HOST, MAX_URL, allowed, authority, decide_addresses, decide_host, parse_authority,
+                                    parse_host, parse_url)
 
 
 class Rules:
@@ -155,6 +156,14 @@ def test_addresses_that_are():
                  "2002:808:808::1", "2001:0:808:808::f7f7:f7f7"):
         assert is_public(pack(text)), text
     assert not is_public(b"") and not is_public(bytes((8, 8, 8))) and not is_public(bytes((8,)) * 15) and not is_public(bytes((0x26,)) * 17)
+
+
+def test_loopback():
+    for text in ("127.0.0.1", "127.255.0.1", "::1"):
+        assert is_loopback(pack(text))
+    for text in ("128.0.0.1", "::", "::2", "10.0.0.1", "::ffff:7f00:1"):
+        assert not is_loopback(pack(text))
+    assert not is_loopback(None)
 
 
 # -- decisions

@@ -29,8 +29,9 @@ def image(*args, **more):
 
 
 def test_the_endpoint_reaches_the_runtime(tmp_path):
-    found = image(tmp_path, f'[search]\nendpoint = "{ENDPOINT}"\nheader = "X-Key"\ncredential = "SEARCH_KEY"\n')
-    assert found.section(LOCAL)[3] == [ENDPOINT, "X-Key", "SEARCH_KEY"]
+    for endpoint in ("https://search.example.com/?q={query}", "http://127.0.0.1:8080/?q={query}", "http://[::1]/?q={query}"):
+        found = image(tmp_path, f'[search]\nendpoint = "{endpoint}"\nheader = "X-Key"\ncredential = "SEARCH_KEY"\n')
+        assert found.section(LOCAL)[3] == [endpoint, "X-Key", "SEARCH_KEY"]
     assert image(tmp_path, f'[search]\nendpoint = "{ENDPOINT}"\n').section(LOCAL)[3] == [ENDPOINT, "", ""]
     assert image(tmp_path).section(LOCAL) is None
 
@@ -42,6 +43,13 @@ def test_mistakes_of_the_endpoint(tmp_path, endpoint):
         image(tmp_path, f'[search]\nendpoint = "{endpoint}"\n')
     line, = [problem.text().replace(str(tmp_path) + "/", "") for problem in caught.value.problems]
     assert line.startswith("clawlite.toml:3: search.endpoint: expected an http or https URL with {query} in its path or query"), line
+
+
+def test_a_credential_needs_https(tmp_path):
+    with pytest.raises(ManifestErrors) as caught:
+        image(tmp_path, f'[search]\nendpoint = "{ENDPOINT}"\nheader = "X-Key"\ncredential = "K"\n')
+    line, = [problem.text().replace(str(tmp_path) + "/", "") for problem in caught.value.problems]
+    assert line == "clawlite.toml:5: search.credential: a credential goes over https alone, or to this machine"
 
 
 @pytest.mark.parametrize("off, block", [({}, True), ({"enabled": True}, True), ({"enabled": False}, False), ({"block_private_ips": False}, False),

@@ -136,6 +136,8 @@ def test_many_at_once(loop):
     with serving(site(page())) as port:
         for number in range(8):
             assert loop.it.start(number, rules(), "web-fetch", {"url": "http://127.0.0.1:%d/%d" % (port, number)}) is None
+        done, error = loop.it.start(8, rules(), "web-fetch", {"url": "http://127.0.0.1:%d/" % port})
+        assert not done and "8 requests are under way" in error.message
         ended = {}
         while len(ended) < 8:
             assert select.select([loop.reader], [], [], DEADLINE_S)[0]

@@ -1,11 +1,11 @@
-"""core/netrules against ``ipaddress`` and ``urllib``: more addresses and hosts than anybody writes down."""
+"""core/netrules and netaddress against ``ipaddress`` and ``urllib``: more addresses and hosts than anybody writes down."""
 import ipaddress
 from urllib.parse import urlsplit
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from clawlite.core import netrules
+from clawlite.core import netaddress, netrules
 from clawlite.core.errors import SandboxDenied
 
 # What is stricter here than ``is_global``, whose lists change from one Python to the next.
@@ -32,7 +32,7 @@ def oracle(address) -> bool:
 
 
 # Around the borders of all ranges, and anywhere.
-BORDERS = sorted({at + step for network in [ipaddress.ip_network((prefix + bytes(4 - len(prefix)), bits)) for prefix, bits in netrules._IPV4]
+BORDERS = sorted({at + step for network in [ipaddress.ip_network((prefix + bytes(4 - len(prefix)), bits)) for prefix, bits in netaddress._IPV4]
                   for at in (int(network.network_address), int(network.broadcast_address)) for step in (-1, 0, 1)
                   if 0 <= at + step < 1 << 32})
 IPV4 = st.one_of(st.sampled_from(BORDERS), st.integers(0, (1 << 32) - 1)).map(ipaddress.IPv4Address)
@@ -58,18 +58,18 @@ def inside(draw):
 @settings(max_examples=2000, deadline=None)
 @given(IPV4)
 def test_ipv4_as_ipaddress_says(address):
-    assert netrules.is_public(address.packed) == oracle(address)
-    assert netrules.address_of(str(address)) == address.packed
+    assert netaddress.is_public(address.packed) == oracle(address)
+    assert netaddress.address_of(str(address)) == address.packed
 
 
 @settings(max_examples=3000, deadline=None)
 @given(st.one_of(inside(), st.integers(0, (1 << 128) - 1).map(ipaddress.IPv6Address)))
 @example(ipaddress.IPv6Address("2001:0:808:808::f7f7:f7f7"))
 def test_ipv6_as_ipaddress_says(address):
-    assert netrules.is_public(address.packed) == oracle(address)
+    assert netaddress.is_public(address.packed) == oracle(address)
     for text in (address.compressed, address.exploded):
         if "." not in text:             # newer Pythons write mapped ones with dots
-            assert netrules.address_of(text) == address.packed
+            assert netaddress.address_of(text) == address.packed
 
 
 @settings(max_examples=2000, deadline=None)
@@ -84,7 +84,7 @@ def test_no_other_text_is_an_address(text):
         expected = None
     if "." in text and ":" in text:
         expected = None
-    assert netrules.address_of(text) == expected
+    assert netaddress.address_of(text) == expected
 
 
 @settings(max_examples=3000, deadline=None)
