@@ -1,15 +1,21 @@
 """What tests of the gateway share: a project whose device has no network, a virtual board that runs it, and a wire with noise."""
+import asyncio
+import hmac
+import json
 import os
 import pty
 import random
 import select
 import shutil
 import threading
+import time
 import tty
 from pathlib import Path
 
 from line_host import SEED, noisy
 
+from clawlite.core.frame import RECORD
+from clawlite.core.line import Line
 from clawlite.host.board_files import board_files
 from clawlite.host.build import build_beside
 
@@ -33,7 +39,7 @@ TOOLS = 'def look(where: str) -> dict:\n    """Look somewhere."""\n    return {"
 
 def project(folder: Path, endpoint: str, name: str = "garden", protocol: str = "openai-compatible", stream: str = "true", limits: str = "") -> str:
     """Write a project and build it; return its image."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True, parents=True)
     (folder / "claw.yaml").write_text(CLAW.format(name=name, protocol=protocol, endpoint=endpoint, stream=stream, limits=limits))
     (folder / "tools.py").write_text(TOOLS)
     (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n[gateway]\n')
@@ -102,3 +108,128 @@ class NoisyWire:
                 self.seen += data
                 if not self.is_cut:
                     os.write(ends[fd], noisy(self._random, data, self.odds))
+
+
+class Peer:
+    """A device on the LAN as a program of a few lines: what a board with Wi-Fi would be.
+
+    image  digest of the image that it says it runs, 64 hex digits
+    """
+
+    def __init__(self, name: str, token: str, image: str, boot: str = "00c0ffee"):
+        self.name, self._token, self.image, self.boot = name, token, image, boot
+        self.seen = b""                 # all that came
+        self.texts, self._count = {}, 0
+        self._reader = self._writer = None
+
+    async def connect(self, address: str, **options):
+        host, _, port = address.rpartition(":")
+        self._reader, self._writer = await asyncio.open_connection(host, int(port), **options)
+        asked = await self.read()
+        assert asked["method"] == "claw.gateway.auth"
+        mac = hmac.new(self._token.encode(), asked["params"]["nonce"].encode(), "sha256").hexdigest()
+        self.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"name": self.name, "mac": mac}})
+        hello = await self.read()
+        assert hello["method"] == "claw.gateway.hello" and hello["params"]["version"] == 1
+        self.send({"jsonrpc": "2.0", "id": hello["id"], "result": {
+            "version": 1, "boot": self.boot, "agent": "garden", "keep": 2048, "record": 8192, "image": self.image}})
+        return self
+
+    def send(self, message):
+        self._writer.write(b"\x1e" + (message if isinstance(message, bytes) else json.dumps(message).encode()) + b"\n")
+
+    async def read(self) -> dict:
+        line = await asyncio.wait_for(self._reader.readline(), 20)
+        assert line, "the gateway has hung up"
+        self.seen += line
+        return json.loads(line.removeprefix(b"\x1e"))
+
+    def note(self, name: str, **params):
+        self.send({"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params})
+
+    def begin(self, text: str, id: str = None, provider: str = "remote", seen: int = 0) -> str:
+        """Ask *text*; return the request's id."""
+        self._count += 1
+        id = id or "%s-%d" % (self.boot, self._count)
+        self.note("message", id=id, role="user", text=text[:500])
+        for at in range(500, len(text), 500):
+            self.note("message", id=id, text=text[at:at + 500])
+        self.send({"jsonrpc": "2.0", "id": id, "method": "claw.gateway.provider", "params": {"provider": provider, "max_tokens": 0, "seen": seen}})
+        return id
+
+    async def end(self, id: str) -> dict:
+        """Return the answer to request *id*, its result or error; its text is in ``texts``."""
+        while True:
+            message = await self.read()
+            if message.get("method") == "claw.gateway.text":
+                one = message["params"]["id"]
+                self.texts[one] = self.texts.get(one, "") + message["params"]["text"]
+            elif message.get("id") == id:
+                return message
+
+    def close(self):
+        self._writer.transport.abort()
+
+
+class LineBoard:
+    """A board on a terminal, ``path``, as a program of a few lines: the reliable line, and what a device says to a gateway.
+
+    To be stepped by ``serve`` with others; each asks *question* once, when a gateway has said hello.
+    """
+
+    def __init__(self, image: str, question: str):
+        self.fd, slave = pty.openpty()
+        tty.setraw(slave)
+        self.path = os.ttyname(slave)
+        self._slave = slave             # kept, or reading would fail before the gateway comes
+        os.set_blocking(self.fd, False)
+        self._line = Line(int.from_bytes(os.urandom(4), "big") or 1, 2048, 208, limit=65536, backlog=65536)
+        self._image, self._question = image, question
+        self.text, self.result = "", None
+
+    def release(self):
+        """Give the terminal's end to who serves it."""
+        os.close(self._slave)
+
+    def step(self):
+        """Take what has come, and answer."""
+        try:
+            self._line.feed(os.read(self.fd, 4096), self._now())
+        except OSError:                 # nothing, or nobody
+            pass
+        self._line.tick(self._now())
+        while event := self._line.next_event():
+            if event[0] == RECORD:
+                self._take(json.loads(event[1]))
+        while data := self._line.output():
+            os.write(self.fd, data)
+
+    def _take(self, message: dict):
+        if message.get("method") == "claw.gateway.hello":
+            self._send({"jsonrpc": "2.0", "id": message["id"], "result": {
+                "version": 1, "boot": "0badcafe", "agent": "garden", "keep": 2048, "record": 8192, "image": self._image}})
+            self._send({"jsonrpc": "2.0", "method": "claw.gateway.message", "params": {"id": "a", "role": "user", "text": self._question}})
+            self._send({"jsonrpc": "2.0", "id": "a", "method": "claw.gateway.provider", "params": {"provider": "remote", "max_tokens": 0, "seen": 0}})
+        elif message.get("method") == "claw.gateway.text":
+            self.text += message["params"]["text"]
+        elif message.get("id") == "a":
+            self.result = message
+
+    def _send(self, message):
+        self._line.send(json.dumps(message).encode(), self._now())
+
+    def _now(self) -> int:
+        return time.monotonic_ns() // 1000000
+
+    def close(self):
+        os.close(self.fd)
+
+
+def serve(boards: list, until, seconds: float = 60):
+    """Step *boards* until the function says so."""
+    end = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < end, [board.result for board in boards][:3]
+        select.select([board.fd for board in boards], [], [], 0.02)
+        for board in boards:
+            board.step()

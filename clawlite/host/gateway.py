@@ -89,8 +89,10 @@ class Gateway:
 
     async def listen(self, address: str, certificate=None, key=None) -> str:
         """Serve the LAN; return the address with its port.  Raises ``ClawError``."""
-        self._listener = Listener(Tokens(os.path.join(folder(), "tokens")), self.device, self.note)
-        return await self._listener.open(address, certificate, key)
+        listener = Listener(Tokens(os.path.join(folder(), "tokens")), self.device, self.note)
+        where = await listener.open(address, certificate, key)
+        self._listener = listener
+        return where
 
     async def close(self) -> None:
         for port in self._ports:

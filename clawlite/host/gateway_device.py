@@ -105,8 +105,8 @@ class Device:
             self._request(message["id"], params)
         elif method == _PREFIX + "message":
             self._message(params)
-        elif method == _PREFIX + "cancel":
-            self._forget(params.get("id"))
+        elif method == _PREFIX + "cancel" and isinstance(params.get("id"), str):
+            self._forget(params["id"])
         return True
 
     def _greeted(self, told) -> None:
@@ -173,7 +173,7 @@ class Device:
             raise InvalidRequest(f"{RUNNING} requests of this device are under way already", "wait for one to end")
         if size > MAX_ASKED or not messages or messages[0].role != "user":
             raise InvalidRequest(f"expected a conversation of at most {MAX_ASKED} bytes that a person begins")
-        provider = self._provider(params.get("provider"))
+        provider = self._provider(str(params.get("provider")))
         most = params.get("max_tokens")
         job = Job(id, provider, self._services(), self._moved, self._record)
         self._jobs[id], self._sent[id] = job, 0
@@ -213,10 +213,10 @@ class Device:
             self._jobs.pop(old.id)
             self._sent.pop(old.id, None)
 
-    def _forget(self, id) -> None:
+    def _forget(self, id: str) -> None:
         """Nobody waits for request *id* any more."""
         self._asked.pop(id, None)
-        job = self._jobs.pop(id, None) if isinstance(id, str) else None
+        job = self._jobs.pop(id, None)
         self._sent.pop(id, None)
         if job and not job.is_done:
             job.cancel()

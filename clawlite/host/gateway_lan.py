@@ -15,7 +15,7 @@ from clawlite.core.errors import ClawError
 from clawlite.core.frame import RECORD, Framer
 from clawlite.host.gateway_job import dumped
 
-MAX_STRANGERS = 64              # connections whose token is not known yet
+MAX_STRANGERS = 256             # connections whose token is not known yet
 MAX_RECORD = 65536
 _AUTH_S = 10
 _FULL = 262144                  # bytes that wait for a device that does not read: it is let go
