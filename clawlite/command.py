@@ -1,6 +1,6 @@
 """The command line's first step: dispatch with the standard library alone.
 
-Device verbs (run, ask, serve, trace, service) need no package; with --port run and ask are the host's; the others load click and the host part.  A device verb over a manifest
+Device verbs (run, ask, serve, trace, service, doctor) need no package; with --port run and ask are the host's; the others load click and the host part.  A device verb over a manifest
 compiles it here, with the host part, and then becomes the runtime (exec), so that no agent ever carries the compiler in
 its memory.
 """
@@ -30,6 +30,9 @@ def _main(args: list) -> int:
     if args and args[0] == "service":
         from clawlite.linux.service import main as service
         return service(args[1:])
+    if args and args[0] == "doctor":
+        from clawlite.linux.doctor import main as doctor
+        return doctor(args[1:])
     if args and args[0] == "secrets" and "--port" not in args:
         from clawlite.linux.secretshow import main as secrets
         return secrets(args[1:], _name_of)

@@ -21,6 +21,8 @@ DEVICE_HELP = """Talk to an agent:
   clawlite trace [CALL] [MANIFEST|IMAGE]     why policy decided a past call so
   clawlite secrets set NAME | list | remove NAME   what an agent keeps for itself
   clawlite audit [verify] [MANIFEST|IMAGE]   what is on record, and whether all of it is
+  clawlite service install|remove|status|talk      an agent that systemd starts
+  clawlite doctor [--port P]                 what is wrong here, and what mends it
 
 MANIFEST is claw.yaml in the current folder unless named."""
 

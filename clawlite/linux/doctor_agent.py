@@ -1,0 +1,83 @@
+"""Where agents' state lies: room, rights, and secrets that others can read."""
+import os
+import stat
+from shlex import quote
+
+from clawlite.linux.doctor import NONE, OK, WRONG
+
+LEAST_BYTES = 16 << 20          # so much room is wanted for logs, memory and a new version
+
+
+def disk(here, least: int = LEAST_BYTES) -> list:
+    folder = _nearest(here.state)
+    try:
+        found = os.statvfs(folder)
+    except OSError as e:
+        return [("disk", WRONG, "%s: %s" % (folder, e.strerror), "sudo fsck")]
+    free = found.f_bavail * found.f_frsize
+    if free < least:
+        return [("disk", WRONG, "%d KiB are free below %s, at least %d are wanted" % (free >> 10, folder, least >> 10), "sudo apt-get clean")]
+    if found.f_files and not found.f_favail:
+        return [("disk", WRONG, "no file can be made below %s: it has no inodes left" % folder, "sudo apt-get autoremove")]
+    return [("disk", OK, "%d MiB are free below %s" % (free >> 20, folder), "")]
+
+
+def state(here) -> list:
+    """The state folder: it can be written, and is nobody else's business."""
+    folder = _nearest(here.state)
+    if not os.path.isdir(folder):
+        return [("state", WRONG, "%s is no folder" % folder, "mv %s %s" % (quote(folder), quote(folder + ".old")))]
+    if not here.may(folder, 3):
+        return [("state", WRONG, "%s cannot be written" % folder, "sudo chown -R %s %s" % (here.environ.get("USER") or here.uid, quote(folder)))]
+    rows = [("state", WRONG, "%s can be looked into by others" % path, "chmod 700 %s" % quote(path)) for path in _agents(here) if os.stat(path).st_mode & 0o077]
+    return rows or [("state", OK, "%s can be written" % folder, "")]
+
+
+def secrets(here) -> list:
+    """Stored secrets and the device key: readable for their owner alone."""
+    rows, count = [], 0
+    for agent in _agents(here):
+        folder = os.path.join(agent, "secrets")
+        if not os.path.isdir(folder):
+            continue
+        if os.stat(folder).st_mode & 0o077:
+            rows.append(("secrets", WRONG, "%s can be looked into by others" % folder, "chmod 700 %s" % quote(folder)))
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError as e:
+            rows.append(("secrets", WRONG, "%s: %s" % (folder, e.strerror), "sudo chown -R %s %s" % (here.environ.get("USER") or here.uid, quote(folder))))
+            continue
+        for name in names:
+            count += 1
+            rows += _exposed(os.path.join(folder, name))
+    key = here.environ.get("CLAWLITE_DEVICE_KEY_FILE")
+    if key:
+        count += 1
+        rows += _exposed(key) if os.path.exists(key) else [("secrets", WRONG, "the device key %s does not exist" % key, "unset CLAWLITE_DEVICE_KEY_FILE")]
+    if rows:
+        return rows
+    return [("secrets", OK if count else NONE, "%d, and nobody else can read them" % count if count else "there are none", "")]
+
+
+def _exposed(path: str) -> list:
+    mode = os.stat(path).st_mode
+    if stat.S_ISREG(mode) and mode & 0o077:
+        return [("secrets", WRONG, "%s can be read by others" % path, "chmod 600 %s" % quote(path))]
+    return []
+
+
+def _agents(here) -> list:
+    """Return the state folders of agents that may be looked into."""
+    if not os.path.isdir(here.state) or not here.may(here.state, 5):
+        return []
+    return [os.path.join(here.state, name) for name in sorted(os.listdir(here.state)) if os.path.isdir(os.path.join(here.state, name))]
+
+
+def _nearest(path: str) -> str:
+    """Return *path*, or what is there of the folders above it."""
+    while not os.path.lexists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path
+
+
+CHECKS = (disk, state, secrets)
