@@ -14,7 +14,7 @@ ENDPOINT = "http://192.168.1.5:8080/search?format=json&q={query}"
 def project(folder, settings="", network=None):
     spec = {"identity": {"inline": {"personality": "You are.", "autonomy": "autonomous"}},
             "providers": [{"inline": {"protocol": "custom", "endpoint": "builtin:reflex", "model": "m", "auth": {"type": "none"}}}],
-            "tools": ["claw://registry/clawlite/web-search@1.0.0"],
+            "tools": ["claw://registry/clawlite/web-%s@1.0.0" % ("search" if settings else "fetch")],
             "sandbox": {"inline": {"name": "box", "level": "none", "capabilities": {"network": network or {"mode": "allow-all"}}}},
             "policies": [{"inline": {"name": "all", "rules": [{"id": "all", "action": "allow", "scope": "all"}]}}]}
     (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec}, indent=1))
@@ -33,7 +33,6 @@ def test_the_endpoint_reaches_the_runtime(tmp_path):
         found = image(tmp_path, f'[search]\nendpoint = "{endpoint}"\nheader = "X-Key"\ncredential = "SEARCH_KEY"\n')
         assert found.section(LOCAL)[3] == [endpoint, "X-Key", "SEARCH_KEY"]
     assert image(tmp_path, f'[search]\nendpoint = "{ENDPOINT}"\n').section(LOCAL)[3] == [ENDPOINT, "", ""]
-    assert image(tmp_path).section(LOCAL) is None
 
 
 @pytest.mark.parametrize("endpoint", ["https://h.example/search", "https://{query}.example/", "ftp://h.example/{query}", "https://u:p@h.example/{query}",

@@ -12,7 +12,7 @@ NUMBERS = itertools.count(1)
 def project(folder, network: dict, settings: str = ""):
     spec = {"identity": {"inline": {"name": "a", "personality": "You are.", "autonomy": "autonomous"}},
             "providers": [{"inline": {"name": "p", "protocol": "openai-compatible", "endpoint": "http://h/v1", "model": "m", "auth": {"type": "none"}}}],
-            "tools": ["claw://registry/clawlite/%s@1.0.0" % name for name in ("web-fetch", "web-search")],
+            "tools": ["claw://registry/clawlite/%s@1.0.0" % name for name in ["web-fetch"] + ["web-search"] * bool(settings)],
             "sandbox": {"inline": {"name": "net", "level": "none", "capabilities": {"network": network}}},
             "policies": [{"inline": {"name": "p", "rules": [{"id": "all", "action": "allow", "scope": "all"}]}}]}
     (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec}))
@@ -43,7 +43,6 @@ def test_the_protected_agent(tmp_path):
         for headers in ({"X": "a\r\nHost: b"}, {"Host": "b"}, {"X": 1}):
             assert call(agent, "web-fetch", url="http://127.0.0.1:%d/" % port, headers=headers)["code"] == -32602
         assert call(agent, "web-fetch", url="http://127.0.0.1/", method="TRACE")["code"] == -32602
-        assert "no search endpoint" in call(agent, "web-search", query="x")
     assert seen == []
 
 
