@@ -163,12 +163,39 @@ def netrules(rounds: int) -> dict:
     return {"a fetch, name known": blocks([one], rounds)[0]}
 
 
+def scan(image: str, rounds: int) -> dict:
+    """64 KB of tool output: secrets of all kinds and three known ones in 28 forms each; orders of strangers; one audit record."""
+    from clawlite.core.image import Image
+    from clawlite.linux.guard import Guard
+    with open(image, "rb") as file:
+        data = file.read()
+    guard = Guard(Image(lambda offset, length: data[offset:offset + length], len(data)))
+    for number in range(3):
+        guard.learn("value %d of a secret of this agent" % number)
+    line = "2026-11-22T02:00:00Z app[%d]: GET https://example.com/a/%d?b=1 took %d ms, commit 1f0e9d8c7b6a59483726%d; rule %d of all passed.\n"
+    lines = [line % (n, n, n % 90, n, n % 7) if n % 8 else "The password and the token of user %d are in /etc/app/token.conf (key: unset).\n" % n for n in range(700)]
+    source = "".join(lines)[:65536]
+    dump = "".join("%08x: %04x %04x %04x\n" % (n, n * 7 % 65536, n * 31 % 65536, n * 101 % 65536) for n in range(2800))[:65536]
+    bare = Guard(Image(lambda offset, length: data[offset:offset + length], len(data)))
+    bare._patterns = None
+
+    def secrets(text):
+        assert bare.result("t", text, None, {})[0] is text
+
+    def orders():
+        assert not guard._patterns.found(source)
+    found = blocks([lambda: secrets(source), lambda: secrets(dump), lambda: guard.text(source), orders], rounds)
+    return dict(zip(("secrets, 64 KB of text", "secrets, 64 KB of a dump", "secrets, three known, 64 KB", "injection, 64 KB of text"), found))
+
+
 def main(suite: str, image: str, rounds: str, *more: str) -> None:
     rounds = int(rounds)
     if suite == "decision":
         cases = decision([image] + list(more), rounds)
     elif suite == "netrules":
         cases = netrules(rounds)
+    elif suite == "scan":
+        cases = scan(image, rounds)
     else:
         cases = {"load": load, "call": call, "turn": turn}[suite](image, rounds)
     core = "pure" if cbor.__file__.endswith(".py") else "cython"

@@ -58,6 +58,8 @@ def turn(image, text: str, chain, history):
     history  ``history.History``; this turn is added to it
     Raises ``ProviderError`` when no provider can go on, or the budget is used up.  Budget: ``agent.max_rounds`` rounds, 16 calls in each.
     """
+    if image.guard is not None:
+        text = image.guard.message(text)
     history.begin(Message("user", text))
     messages = history.turn
     clean = True

@@ -10,7 +10,7 @@ import tempfile
 from clawlite.core.errors import ClawError
 from clawlite.host.bench_run import Bench
 
-SUITES = ("build", "load", "ready", "decision", "call", "turn", "netrules", "micropython", "provider")
+SUITES = ("build", "load", "ready", "decision", "call", "turn", "netrules", "scan", "micropython", "provider")
 
 
 def run(suites: list[str], rounds: int, took) -> None:
@@ -18,7 +18,7 @@ def run(suites: list[str], rounds: int, took) -> None:
     from clawlite.host import bench_heap, bench_micropython, bench_provider, bench_serve, bench_suites
     functions = {"build": [bench_suites.build], "load": [bench_suites.load], "ready": [bench_serve.ready],
                  "decision": [bench_suites.decision], "call": [bench_suites.call, bench_serve.call],
-                 "turn": [bench_suites.turn, bench_micropython.turn], "netrules": [bench_suites.netrules],
+                 "turn": [bench_suites.turn, bench_micropython.turn], "netrules": [bench_suites.netrules], "scan": [bench_suites.scan],
                  "micropython": [bench_micropython.calls, bench_heap.turns],
                  "provider": [bench_provider.provider]}
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:

@@ -15,6 +15,15 @@ from clawlite.host.bench_run import spawn
 LOAD_MS = 0.3                   # the targets of the project
 DECISION_RATIO = 1.2
 FETCH_US = 50
+SCAN_MS = 5
+GUARDED = """claw: "0.3.0"
+kind: Claw
+metadata: { name: guarded, version: "1.0.0" }
+spec:
+  identity: { inline: { personality: x } }
+  providers: [ { inline: { protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: x, auth: { type: none } } } ]
+  policies: [ { inline: { rules: [ { id: all, action: allow, scope: all } ], secret_scanning: { enabled: true }, prompt_injection: { detection: pattern } } } ]
+"""
 SIZES = (10, 100, 1000, 10000)  # rules
 
 
@@ -82,6 +91,17 @@ def netrules(bench):
     for core, cases in _inside(bench, "netrules", bench.agent()):
         for case, ns in cases.items():
             yield bench.row("netrules", case, "us", [n / 1e3 for n in ns], None, FETCH_US, "a list of 100 hosts, 8 addresses", core)
+
+
+def scan(bench):
+    """Yield rows: what comes out of a tool, looked at for secrets and for orders."""
+    folder = bench.make("guarded")
+    with open(os.path.join(folder, "claw.yaml"), "w", encoding="utf-8") as file:
+        file.write(GUARDED)
+    from clawlite.host.build import build_beside
+    for core, cases in _inside(bench, "scan", build_beside(folder)):
+        for case, ns in cases.items():
+            yield bench.row("scan", case, "ms", [n / 1e6 for n in ns], None, SCAN_MS if case.startswith("secrets") else None, "all kinds", core)
 
 
 def _inside(bench, suite: str, *images: str):

@@ -131,7 +131,7 @@ def conformance(as_json):
 
 
 @cli.command()
-@click.argument("suites", nargs=-1, type=click.Choice(("build", "load", "ready", "decision", "call", "turn", "netrules", "micropython", "provider")))
+@click.argument("suites", nargs=-1, type=click.Choice(("build", "load", "ready", "decision", "call", "turn", "netrules", "scan", "micropython", "provider")))
 @click.option("--rounds", default=31, type=click.IntRange(2, 1000), help="samples of each case, taken in turns; 31")
 @click.option("-o", "output", metavar="FILE.jsonl", help="write the rows here too")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines on stdout, one a row")

@@ -180,6 +180,13 @@ def test_an_agent_shows_and_logs_no_secret(tmp_path):
     assert [event.get("found") for event in events if event["event"] == "tool.call"][:3] == [["secret:github", "secret:known"], ["secret:github"], ["injection"]]
 
 
+def test_a_message_is_checked_as_arguments_are(tmp_path):
+    folder = _project(tmp_path / "p", "input_validation: { max_size_bytes: 20 }, secret_scanning: { scope: input, action: block }")
+    done = clawlite("ask", "x" * 21, cwd=folder)
+    assert done.returncode and "at most 20 bytes" in done.stderr + done.stdout and "It is" not in done.stdout
+    assert clawlite("ask", "x" * 20, cwd=folder).stdout.startswith("It is ")
+
+
 def test_a_reply_shows_no_secret(tmp_path):
     folder = _project(tmp_path / "p", "secret_scanning: { scope: output }")
     done = clawlite("ask", "what is the key?", cwd=folder)
