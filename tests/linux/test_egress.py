@@ -7,6 +7,8 @@ from contextlib import contextmanager
 import pytest
 from agents import eventually
 from fetching import rules
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from net_servers import DEADLINE_S, Gate, closed_port, deaf_port, head, nothing_left, reset, serving, threads, tls  # noqa: F401
 from own_network import OTHER, PUBLIC, PUBLIC6, inside, names  # noqa: F401
 
@@ -287,3 +289,24 @@ def test_who_does_not_read_holds_the_server_back():
         sock.sendall(b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n" % server)
         assert full.wait(DEADLINE_S) and len(sent) < 1000
         assert len(rest(sock)) == sum(sent)
+
+
+PIECES = [b"GET ", b"POST ", b"CONNECT ", b"http://h/", b"h:1", b" HTTP/1.1", b"\r\n", b"Content-Length: ", b"5", b": ", b"Transfer-Encoding", b"\n", b"\r", b" ",
+          b"\t", b"\0", b"\xe9", b"_", b"a"]
+
+
+@settings(max_examples=2000, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map(b"".join))
+def test_any_head_is_read_or_refused(head):
+    """What comes out is lines of one request: no reader finds a second one, or another length."""
+    try:
+        method, target, fields = egress._request(head)
+        data, left = egress._rewritten(method, "/", "h", fields)
+    except egress._Bad as e:
+        assert e.args[0] in (400, 411)
+        return
+    lines = data.decode("ascii").split("\r\n")
+    assert lines[:2] == ["%s / HTTP/1.1" % method, "Host: h"] and lines[-3:] == ["Connection: close", "", ""]
+    assert all(line and line.isprintable() or "\t" in line for line in lines[:-2])
+    lengths = [line for line in lines if line.lower().replace("_", "-").startswith(("content-length", "transfer-encoding"))]
+    assert [int(line.split(":")[1]) for line in lengths] == ([left] if lengths else []) and (lengths or left == 0)
