@@ -110,6 +110,8 @@ def _where(manifest, ability: str) -> tuple:
     for provider in manifest.providers:
         if provider.spec.endpoint == f"builtin:{ability}":
             return provider.place, ("endpoint",)
+    if ability == "memory":
+        return manifest.memory.place, ()
     if ability == "telemetry":
         return manifest.telemetry.place, ()
     if ability == "gateway":

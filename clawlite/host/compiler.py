@@ -12,7 +12,7 @@ from clawlite import __version__
 from clawlite.core import image as layout
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.pins import KINDS as PIN_KINDS
-from clawlite.host import chain, folding, guards, registry, sandboxes, telemetries, unbuilt
+from clawlite.host import chain, folding, guards, memories, registry, sandboxes, telemetries, unbuilt
 from clawlite.host.automata import PatternError, compile_pattern
 from clawlite.host.imagefile import encode, table, write
 from clawlite.host.reflexes import compile_reflex
@@ -95,7 +95,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.REPLAY: _compiled(manifest, "replay", compile_replay, names),
         layout.PINS: _pins(manifest),
         layout.SANDBOX: sandboxes.section(manifest, pool), layout.TELEMETRY: telemetries.section(manifest), layout.LOCAL: sandboxes.local(manifest),
-        layout.GUARD: guards.section(manifest, pool),
+        layout.GUARD: guards.section(manifest, pool), layout.MEMORY: memories.section(manifest),
     }
     sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
@@ -116,6 +116,8 @@ def requires(manifest) -> list[str]:
         needed.add("tools.py")
     if manifest.settings.pins:
         needed.add("pins")
+    if manifest.memory:
+        needed.add("memory")
     needed.update(registry.ability(tool.name) for tool in manifest.tools if tool.function is None)
     if telemetries.section(manifest):
         needed.add("telemetry")
@@ -241,7 +243,7 @@ def _companions(manifest) -> list:
 SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECORDS: "tool records", layout.RULES: "rules",
                  layout.AUTOMATA: "automata", layout.PROSE: "prose", layout.REFLEX: "reflex", layout.REPLAY: "replay",
                  layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox", layout.TELEMETRY: "telemetry", layout.LOCAL: "local",
-                 layout.GUARD: "guard"}
+                 layout.GUARD: "guard", layout.MEMORY: "memory"}
 
 
 def _sizes(data: bytes) -> list:

@@ -23,8 +23,7 @@ from clawlite.host.tomllines import TOMLDocument
 
 FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file
-NOT_BUILT = ("cron", "mqtt", "webhook", "telegram", "mcp", "logs", "registries", "tenant_id",
-             "time_zone")
+NOT_BUILT = ("cron", "mqtt", "webhook", "telegram", "mcp", "logs", "registries", "time_zone")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACE = re.compile(r"/[^\0]*|\$[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])")
@@ -116,6 +115,11 @@ class Search(Strict):
             report(("header" if "header" in value else "credential",), "header and credential go together", key=True)
 
 
+class Memory(Strict):
+    """What the Memory's stores promise: acknowledged entries of ``power_safe`` ones survive a power cut."""
+    power_safe: list[Text] | None = None
+
+
 class File(Strict):
     reflex: Text | None = None
     replay: Text | None = None
@@ -129,6 +133,8 @@ class File(Strict):
     sandbox: Sandbox | None = None
     search: Search | None = None
     credentials: list[Credential] | None = None
+    memory: Memory | None = None
+    tenant_id: Name | None = None
 
 
 @dataclasses.dataclass
@@ -147,6 +153,8 @@ class Settings:
     sandbox                   Sandbox
     search                    Search, or None
     credentials               [Credential], in file order
+    memory                    Memory
+    tenant_id                 what {tenant_id} stands for, or None
     place                     where problems of later stages are reported: ``where("pins", 0, "kind")`` gives (file, line)
     """
     reflex: str = None
@@ -165,6 +173,8 @@ class Settings:
     sandbox: Struct = dataclasses.field(default_factory=Sandbox)
     search: Struct = None
     credentials: list = dataclasses.field(default_factory=list)
+    memory: Struct = dataclasses.field(default_factory=Memory)
+    tenant_id: str = None
     place: Place = dataclasses.field(default=LinePlace(FILE), repr=False)
 
     def where(self, *path) -> tuple:
@@ -205,6 +215,8 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.sandbox = file.sandbox or Sandbox()
         settings.search = file.search
         settings.credentials = file.credentials or []
+        settings.memory = file.memory or Memory()
+        settings.tenant_id = file.tenant_id
     _check_pins(known.get("pins"), place, problems)
     return settings
 

@@ -2,18 +2,18 @@
 
 ``check`` accepts these (they are valid CKP) and says so; nothing here is ever dropped silently.  An entry goes when
 the thing is built.  An operator's agent (``serve`` over a manifest) is built all the same where an answer at use can say it:
-methods of memory, skills and swarms answer -32601, built-in tools without what they need -32010.
+methods of skills and swarms answer -32601, built-in tools without what they need -32010.
 """
 from clawlite.core.profile import NONE
-from clawlite.host import registry, remotes, sandboxes, telemetries
+from clawlite.host import memories, registry, remotes, sandboxes, telemetries
 from clawlite.host.chain import BUILTIN_ENDPOINTS
 
 LATER = "not supported by this version of clawlite"
 
 MENDS = "use a sandbox of level process, let it yield between its steps (yield MILLISECONDS), or remove this"
 
-UNBUILT_KINDS = ("Skill", "Memory", "Swarm", "WorldModel")
-SAID_AT_USE = ("Skill", "Memory", "Swarm")
+UNBUILT_KINDS = ("Skill", "Swarm", "WorldModel")
+SAID_AT_USE = ("Skill", "Swarm")
 
 
 def refuse(manifest, at_use: bool = False) -> None:
@@ -33,6 +33,7 @@ def refuse(manifest, at_use: bool = False) -> None:
         telemetries.refuse(manifest)
     if manifest.sandbox:
         _sandbox(manifest, manifest.sandbox)
+    memories.refuse(manifest)
     for primitive in manifest.primitives():
         if primitive.kind in UNBUILT_KINDS and not (at_use and primitive.kind in SAID_AT_USE):
             manifest.problem(primitive, (), f"{primitive.kind} is {LATER}", hint="remove it from the manifest")

@@ -182,10 +182,10 @@ def test_all_problems_come_at_once(tmp_path):
 def test_what_is_built_nowhere_is_said_with_the_rest(tmp_path):
     project(tmp_path)
     text = (tmp_path / "claw.yaml").read_text()
-    (tmp_path / "claw.yaml").write_text(text.replace("level: none", "level: process") + "  memory: { inline: { stores: [{ name: kv, type: key-value, backend: sqlite }] } }\n")
+    (tmp_path / "claw.yaml").write_text(text.replace("level: none", "level: process") + "  memory: { inline: { stores: [{ name: kv, type: key-value, backend: qdrant }] } }\n")
     lines = refused(tmp_path, "pico")
     assert [line.split(" ")[0] for line in lines if ":12:" in line] == ["claw.yaml:12:"], lines
-    assert any("Memory is not supported" in line for line in lines), lines
+    assert any("backend \"qdrant\" of a key-value store is not supported" in line for line in lines), lines
 
 
 def test_a_provider_that_exists_nowhere_is_no_boards_fault(tmp_path):
@@ -203,11 +203,11 @@ def test_an_odd_escape_in_tools_py_is_not_said_twice(tmp_path):
 def test_a_store_that_is_larger_than_the_flash(tmp_path):
     project(tmp_path)
     text = (tmp_path / "claw.yaml").read_text()
-    (tmp_path / "claw.yaml").write_text(text + "  memory: { inline: { stores: [{ name: a, type: key-value, max_size_mb: 2 }, { name: b, type: key-value, max_size_mb: 1 }] } }\n")
+    (tmp_path / "claw.yaml").write_text(text + "  memory: { inline: { stores: [{ name: a, type: workspace, max_size_mb: 2 }, { name: b, type: workspace, max_size_mb: 1 }] } }\n")
     found = [line for line in refused(tmp_path, "pico") if "max_size_mb" in line]
     assert [line.partition(" - ")[0] for line in found] == [
         "claw.yaml:17: spec.memory.inline.stores[0].max_size_mb: pico has 1,441,792 bytes of flash, found 2,097,152 bytes"]
-    assert not [line for line in refused(tmp_path, "linux") if "max_size_mb" in line]
+    assert not board_fit.wants(manifest.load(tmp_path), boards.profile("linux"))
 
 
 def test_tokens_come_over_the_network_too(tmp_path):

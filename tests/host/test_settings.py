@@ -79,7 +79,6 @@ def test_defaults_without_a_file(tmp_path):
     ('[[pins]]\nname = "pump"\npin = 1\nkind = "output"\nsimulate = {raises = "pump"}',
      'clawlite.toml:5: pins[0].simulate.raises: expected the name of an ADC pin; "pump" is of kind "output" - declare a pin of kind "adc"'),
     ('[gateway]\nurl = "x"', "clawlite.toml:2: gateway.url: unknown field - known here: wire"),
-    ('tenant_id = "x"', "clawlite.toml:1: tenant_id: not supported by this version - remove it"),
     ("a = [", "clawlite.toml:1: not TOML: invalid value"),
     ("a = 1\n\nb b = 2", "clawlite.toml:3: not TOML: expected '=' after a key in a key/value pair"),
     ("a = 1\na = 2", "clawlite.toml:2: not TOML: cannot overwrite a value"),

@@ -1,0 +1,112 @@
+"""The Memory of a manifest (CKP 0.2.0, 5.6) to the section of the image that core/memories.py reads.
+
+1. What this version keeps: conversation, semantic, key-value and checkpoint stores in SQLite, workspaces as files.  Anything else is
+   refused by name.
+2. The fields of 0.3.0 that speak of cognition (role, lifecycle, forgetting, salience, confidence) are accepted; they choose a
+   compaction where none is declared, and nothing else here.
+"""
+from clawlite.core import memories
+from clawlite.host.problems import did_you_mean, quoted
+
+LATER = "not supported by this version of clawlite"
+SCOPES = {None: memories.GLOBAL, "global": memories.GLOBAL, "shared": memories.GLOBAL, "per-identity": memories.PER_IDENTITY,
+          "per-channel": memories.PER_CHANNEL}
+SEARCHES = {None: memories.HYBRID, "fts-only": memories.FTS, "vector-only": memories.VECTOR, "hybrid": memories.HYBRID}
+FUSIONS = {None: memories.RECIPROCAL, "reciprocal-rank": memories.RECIPROCAL, "linear-combination": memories.LINEAR}
+BACKENDS = {"workspace": ("filesystem",), "semantic": ("sqlite", "sqlite-vec")}     # of the others: sqlite
+TOP_K = 10
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_VARIABLES = ("identity_name", "tenant_id")
+
+
+def refuse(manifest) -> None:
+    """Add a problem for every part of the Memory of *manifest* that this version does not keep, and every setting that fits no store."""
+    stores = manifest.memory.spec.stores if manifest.memory else []
+    for index, store in enumerate(stores):
+        def problem(field, *args, **named):
+            manifest.problem(manifest.memory, ("stores", index, *field), *args, **named)
+        _store(store, problem)
+        _path(manifest, store, problem)
+    names = [store.name for store in stores]
+    for number, name in enumerate(manifest.settings.memory.power_safe or ()):
+        if name not in names:
+            manifest.problems.add(manifest.settings.place, ("memory", "power_safe", number), f"there is no store {quoted(name)}",
+                                  hint=did_you_mean(name, names))
+
+
+def _store(store, problem) -> None:
+    taken = BACKENDS.get(store.type, ("sqlite",))
+    if store.backend is not None and store.backend not in taken:
+        problem(("backend",), f'backend "{store.backend}" of a {store.type} store is {LATER}', " or ".join(map(quoted, taken)))
+    if store.encryption:
+        problem(("encryption",), f"encryption is {LATER}", hint="remove it, and keep the state folder on an encrypted disk")
+    if store.embedding is not None:
+        problem(("embedding",), f"embeddings through a provider are {LATER}", key=True,
+                hint="remove it; claw.memory.store and query take the vectors of a caller")
+    if store.search is not None and store.type not in ("semantic", "conversation"):
+        problem(("search",), f"a {store.type} store is not searched", key=True, hint="remove it, or use type: semantic")
+    if store.compaction is not None and store.type not in ("semantic", "conversation") and store.compaction.enabled is not False:
+        problem(("compaction",), f"a {store.type} store has nothing to compact: a new entry replaces the old one", key=True, hint="remove it")
+    if store.scope is not None and store.isolation is not None and SCOPES[store.scope] != SCOPES[store.isolation]:
+        problem(("isolation",), f"it contradicts scope: {store.scope}", hint="leave one of them out", key=True)
+    if store.checkpoint is not None and store.type != "checkpoint":
+        problem(("checkpoint",), f"a {store.type} store has no checkpoints", hint="use type: checkpoint, or remove it", key=True)
+    if store.retention is not None and store.type == "workspace":
+        problem(("retention",), "files of a workspace are not forgotten by themselves", hint="use max_size_mb, or remove it", key=True)
+    if store.max_size_mb is not None and store.type != "workspace":
+        problem(("max_size_mb",), f"the size of a {store.type} store is {LATER}", hint="use retention.max_entries", key=True)
+
+
+def _path(manifest, store, problem) -> None:
+    """Check ``path``: of a workspace alone, absolute, with known variables that have a value."""
+    if store.path is None:
+        return
+    if store.type != "workspace":
+        problem(("path",), f"a path of a {store.type} store is {LATER}", hint="remove it: it lies in the agent's state folder", key=True)
+        return
+    for part in store.path.split("{")[1:]:
+        name, closed, _ = part.partition("}")
+        if not closed or name not in _VARIABLES:
+            problem(("path",), f"there is no variable {quoted('{' + name + closed)}", " or ".join("{%s}" % one for one in _VARIABLES))
+        elif name == "tenant_id" and not manifest.settings.tenant_id:
+            problem(("path",), "{tenant_id} has no value", hint='add tenant_id = "..." to clawlite.toml')
+    if "\0" in store.path or not store.path.startswith(("/", "~/")) or ".." in store.path.split("/"):
+        problem(("path",), "", 'a path that begins with "/" or "~/", without ".."', quoted(store.path))
+
+
+def section(manifest) -> list | None:
+    """Return the record of each store; None without a Memory."""
+    if manifest.memory is None:
+        return None
+    return [_record(manifest, store) for store in manifest.memory.spec.stores]
+
+
+def _record(manifest, store) -> list:
+    keep, search, shots = store.retention, store.search, store.checkpoint
+    compacts, strategy = _compaction(store)
+    path = store.path
+    for name, value in zip(_VARIABLES, (manifest.identity.name, manifest.settings.tenant_id)):
+        path = path and path.replace("{%s}" % name, value or "")
+    most = (1 << 32) - 1              # as the image counts
+    ages = [min(most, _seconds(text)) for text in (keep and keep.max_age, shots and shots.ttl) if text]
+    return [store.name, memories.TYPES.index(store.type), SCOPES[store.scope] or SCOPES[store.isolation], min(ages, default=None),
+            min(most, keep.max_entries) if keep and keep.max_entries else None, strategy, compacts,
+            SEARCHES[search and search.strategy], FUSIONS[search and search.fusion], min(search and search.top_k or TOP_K, memories.MAX_TOP),
+            store.name in (manifest.settings.memory.power_safe or ()), path, store.max_size_mb and store.max_size_mb << 20,
+            min(most, shots.max_snapshots) if shots and shots.max_snapshots else None]
+
+
+def _compaction(store) -> tuple:
+    """Return (whether it compacts itself, the strategy)."""
+    declared = store.compaction
+    if declared is not None and declared.enabled is not False:
+        return True, memories.STRATEGIES.index(declared.strategy or "sliding-window")
+    means = (store.lifecycle and store.lifecycle.consolidation, store.forgetting and store.forgetting.strategy)
+    if declared is None and store.type in ("conversation", "semantic") and "summarize" in means:
+        return True, memories.SUMMARIZE
+    return False, memories.STRATEGIES.index(declared.strategy) if declared and declared.strategy else memories.NEVER
+
+
+def _seconds(text: str) -> int | None:
+    """Return the seconds of a duration; at least 1."""
+    return max(1, int(text[:-1]) * _SECONDS[text[-1]])

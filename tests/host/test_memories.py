@@ -1,0 +1,121 @@
+"""The Memory of a manifest: what becomes of it in an image, and what is refused by name."""
+import json
+
+import pytest
+from agents import clawlite
+from cddl_verifier import validate
+from pathlib import Path
+
+from clawlite.core import memories
+from clawlite.core.errors import ImageError
+from clawlite.core.image import MEMORY, Image
+from clawlite.host import compiler, manifest
+from clawlite.host.problems import ManifestErrors
+
+ROOT = Path(__file__).resolve().parents[2]
+GRAMMAR = (ROOT / "clawlite" / "host" / "image.cddl").read_text()
+
+
+def write(folder, *stores, settings: str = "", **more):
+    folder.mkdir(exist_ok=True)
+    spec = {"identity": {"inline": {"name": "gardener", "personality": "x"}},
+            "providers": [{"inline": {"protocol": "openai-compatible", "endpoint": "http://localhost:1/v1", "model": "m", "auth": {"type": "none"}}}],
+            "memory": {"inline": {"stores": list(stores)}}}
+    spec.update(more)
+    (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec}, indent=1))
+    if settings:
+        (folder / "clawlite.toml").write_text(settings)
+    return folder
+
+
+def image(folder, *stores, settings: str = "", **more) -> Image:
+    data = compiler.build(manifest.load(write(folder, *stores, settings=settings, **more))).data
+    return Image(lambda offset, length: data[offset:offset + length], len(data))
+
+
+def refused(folder, *stores, settings: str = "") -> list:
+    with pytest.raises(ManifestErrors) as raised:
+        image(folder, *stores, settings=settings)
+    return [line.split(": ", 1)[1].removeprefix("spec.memory.inline.") for line in str(raised.value).splitlines()]
+
+
+def test_a_store_is_a_record_of_the_image(tmp_path):
+    found = image(tmp_path, {"name": "talk", "type": "conversation"}, {"name": "facts", "type": "semantic", "backend": "sqlite-vec", "scope": "per-channel",
+                  "retention": {"max_age": "30d", "max_entries": 10000}, "compaction": {"enabled": True, "strategy": "truncate"},
+                  "search": {"strategy": "vector-only", "fusion": "linear-combination", "top_k": 5}}, {"name": "prefs", "type": "key-value",
+                  "isolation": "per-identity"}, {"name": "files", "type": "workspace", "path": "~/w/{identity_name}/{tenant_id}", "max_size_mb": 3},
+                  {"name": "tasks", "type": "checkpoint", "checkpoint": {"max_snapshots": 3, "ttl": "2h"}, "retention": {"max_age": "1d"}},
+                  settings='tenant_id = "acme"\n[memory]\npower_safe = ["prefs"]\n')
+    assert found.section(MEMORY) == [
+        ["talk", 0, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, None],
+        ["facts", 1, 2, 2592000, 10000, memories.TRUNCATE, True, memories.VECTOR, memories.LINEAR, 5, False, None, None, None],
+        ["prefs", 2, 1, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, True, None, None, None],
+        ["files", 3, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, "~/w/gardener/acme", 3 << 20, None],
+        ["tasks", 4, 0, 7200, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, 3]]
+    assert "memory" in found.requires and found.agent.level == 1
+    assert validate(GRAMMAR, found.part(MEMORY, 0, found.size_of(MEMORY)), root_type="memory").valid
+    assert len(memories.Memories(type("Agent", (), {"image": found})).stores) == 5
+
+
+@pytest.mark.parametrize("record", [[], ["s"], ["s", 5, 0, None, None, 0, False, 0, 0, 1, False, None, None, None],
+                                    ["s", 0, 0, 0, None, 0, False, 0, 0, 1, False, None, None, None]])
+def test_another_shape_is_no_memory(record):
+    agent = type("Agent", (), {"image": type("Image", (), {"section": lambda self, number: [record]})()})
+    with pytest.raises(ImageError, match="the memory has another shape"):
+        memories.Memories(agent)
+
+
+@pytest.mark.parametrize("compaction, lifecycle, forgetting, found", [
+    ({"strategy": "summarize"}, None, None, (memories.SUMMARIZE, True)), ({"enabled": False, "strategy": "summarize"}, None, None, (memories.SUMMARIZE, False)),
+    ({}, None, None, (memories.WINDOW, True)), (None, {"consolidation": "summarize"}, None, (memories.SUMMARIZE, True)),
+    (None, None, {"strategy": "summarize"}, (memories.SUMMARIZE, True)), (None, {"consolidation": "merge"}, {"strategy": "decay"}, (memories.NEVER, False)),
+    ({"enabled": False}, {"consolidation": "summarize"}, None, (memories.NEVER, False))])
+def test_which_compaction_is_meant(tmp_path, compaction, lifecycle, forgetting, found):
+    store = {"name": "s", "type": "conversation", "compaction": compaction, "lifecycle": lifecycle, "forgetting": forgetting,
+             "role": "episodic", "salience": {"enabled": True}, "confidence": {"source_tracking": True}}
+    record, = image(tmp_path, {key: value for key, value in store.items() if value is not None}).section(MEMORY)
+    assert tuple(record[5:7]) == found
+
+
+def test_numbers_beyond_what_an_image_counts_are_its_greatest(tmp_path):
+    record, = image(tmp_path, {"name": "s", "type": "conversation", "retention": {"max_age": "99999999d", "max_entries": 1 << 40}}).section(MEMORY)
+    assert record[3:5] == [(1 << 32) - 1] * 2
+    record, = image(tmp_path, {"name": "s", "type": "conversation", "retention": {"max_age": "0s"}, "search": {"top_k": 5000}}).section(MEMORY)
+    assert record[3] == 1 and record[9] == 1000
+
+
+@pytest.mark.parametrize("store, said", [
+    ({"type": "conversation", "backend": "postgresql"}, 'stores[0].backend: backend "postgresql" of a conversation store is not supported by this version of clawlite, expected "sqlite"'),
+    ({"type": "semantic", "backend": "pgvector"}, 'stores[0].backend: backend "pgvector" of a semantic store is not supported'),
+    ({"type": "semantic", "backend": "qdrant"}, 'stores[0].backend: backend "qdrant" of a semantic store is not supported'),
+    ({"type": "key-value", "backend": "custom"}, 'stores[0].backend: backend "custom" of a key-value store is not supported'),
+    ({"type": "conversation", "backend": "filesystem"}, 'stores[0].backend: backend "filesystem" of a conversation store is not supported'),
+    ({"type": "workspace", "backend": "sqlite"}, 'stores[0].backend: backend "sqlite" of a workspace store is not supported'),
+    ({"type": "key-value", "encryption": True}, "stores[0].encryption: encryption is not supported by this version of clawlite - remove it"),
+    ({"type": "semantic", "embedding": {"provider_ref": "provider-0", "model": "m", "dimensions": 3}}, "stores[0].embedding: embeddings through a provider are not supported"),
+    ({"type": "key-value", "search": {}}, "stores[0].search: a key-value store is not searched"),
+    ({"type": "checkpoint", "compaction": {"enabled": True}}, "stores[0].compaction: a checkpoint store has nothing to compact"),
+    ({"type": "key-value", "scope": "global", "isolation": "per-channel"}, "stores[0].isolation: it contradicts scope: global"),
+    ({"type": "key-value", "checkpoint": {}}, "stores[0].checkpoint: a key-value store has no checkpoints"),
+    ({"type": "workspace", "retention": {"max_age": "1d"}}, "stores[0].retention: files of a workspace are not forgotten by themselves"),
+    ({"type": "semantic", "max_size_mb": 1}, "stores[0].max_size_mb: the size of a semantic store is not supported"),
+    ({"type": "semantic", "path": "/x"}, "stores[0].path: a path of a semantic store is not supported"),
+    ({"type": "workspace", "path": "x"}, 'stores[0].path: expected a path that begins with "/" or "~/"'),
+    ({"type": "workspace", "path": "/a/../b"}, "stores[0].path: expected a path"),
+    ({"type": "workspace", "path": "/a/{name}"}, 'stores[0].path: there is no variable "{name}"'),
+    ({"type": "workspace", "path": "/a/{tenant_id}"}, "stores[0].path: {tenant_id} has no value"),
+    ({"type": "workspace", "path": "/a/{identity_name"}, 'stores[0].path: there is no variable "{identity_name"'),
+])
+def test_what_is_not_kept_is_refused_by_name(tmp_path, store, said):
+    found = refused(tmp_path, dict(store, name="s"))
+    assert len(found) == 1 and found[0].startswith(said), found
+
+
+def test_a_promise_needs_its_store(tmp_path):
+    assert refused(tmp_path, {"name": "notes", "type": "semantic"}, settings='[memory]\npower_safe = ["note"]\n') == [
+        'memory.power_safe[0]: there is no store "note" - did you mean "notes"?']
+
+
+def test_boards_have_no_stores_and_say_so(tmp_path):
+    done = clawlite("build", write(tmp_path / "a", {"name": "s", "type": "semantic"}), "--board", "pico", cwd=tmp_path)
+    assert done.returncode == 2 and "this needs memory, which pico does not have" in done.stderr
