@@ -27,7 +27,7 @@ from clawlite.linux.screen import Screen
 from clawlite.linux.starting import Starting
 from clawlite.linux.wire import MAX_LINE, now_ms, open_line
 
-ABILITIES = ("audit", "files", "gateway", "guard", "http", "https", "log", "pins", "process", "reflex", "replay", "shell", "telemetry", "tools", "tools.py", "web")
+ABILITIES = ("audit", "files", "gateway", "guard", "http", "https", "log", "memory", "pins", "process", "reflex", "replay", "shell", "telemetry", "tools", "tools.py", "web")
 MAX_TASKS = 1024
 LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
 
@@ -87,7 +87,7 @@ class Shell:
         self.code = None                # the exit code, once it is known
         self._interrupts = 0
         self._second, self._stamp = 0, ""
-        self.remote = None
+        self.remote = self.memory = None
         if image.size_of(PROVIDERS):
             self.agent.prepare = self.reach
         image.workspace = workspace.folder(None, state_folder(image.agent.name))
@@ -131,6 +131,8 @@ class Shell:
         self.handlers.close()
         if self.remote:
             self.remote.close()
+        if self.memory:
+            self.memory.close()
         self.screen.close()
         self.wire.flush(LEAVE_MS)
         self.log.close()
@@ -162,6 +164,8 @@ class Shell:
             self.take()
         if self.remote:
             self.remote.poll()
+        if self.memory:
+            self.memory.poll()
         self.heed()
         if signals.terminated() or self.wire.broken:
             self.code = 0 if signals.terminated() else 1
@@ -278,7 +282,7 @@ class Shell:
         table = self.people.table() if self.people else {E.TELL: self._note}
         table.update({E.SEND: self._send, E.LOG: self._log, E.RUN: self._run, E.CANCEL: self._cancel, E.RESOLVE: self._resolve,
                       E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()), E.STORE: self._store,
-                      E.KEEP: self.kept.carry_out, E.EXIT: self._exit})
+                      E.KEEP: self.kept.carry_out, E.REMEMBER: self._remember, E.EXIT: self._exit})
         return table
 
     def _reached(self, effect: tuple):
@@ -310,6 +314,12 @@ class Shell:
     def _store(self, effect: tuple):
         from clawlite.linux.meters import meter
         self.agent.done(effect[1], (True, meter(self.agent, now_ms).add(effect[2])), now_ms())
+
+    def _remember(self, effect: tuple):
+        if self.memory is None:
+            from clawlite.linux.memory import Memory
+            self.memory = Memory(self.agent, signals.waker(), now_ms)
+        self.memory.carry_out(effect)
 
     def _exit(self, effect: tuple):
         self.code = effect[1]

@@ -1,6 +1,7 @@
 """What STARTING does on Linux, and what keeps an agent going when something fails (CKP 0.2.0, section 8; docs/adr/0013).
 
-1. STARTING: tools.py runs (at level none), and where policies demand a log (audit-only) it can be written.
+1. STARTING: tools.py runs (at level none); where policies demand a log (audit-only) it can be written, and where there are stores, so
+   can their folder.
 2. ERROR comes of three things: that fails, that log fails later, or the loop meets what nobody expected.
 3. A person at a console is told of a start that fails at once, and mends it; an operator's agent tries again.
 """
@@ -30,6 +31,7 @@ class Starting:
         self.source = maker.find(image, folder)
         self._functions = functions
         self._demands_log = "log" in image.requires
+        self._remembers = "memory" in image.requires
         shell.agent.lifecycle.starting = self.start
         shell.agent.lifecycle.on_failure = self._failed
 
@@ -42,6 +44,10 @@ class Starting:
             self._shell.log.check()
         if self._shell.audit:
             self._shell.audit.check()
+        if self._remembers:
+            from clawlite.linux.memory import folder_of
+            from clawlite.linux.memory_sql import check_folder
+            check_folder(folder_of(self._shell.agent.image.agent.name))
 
     def keep(self, first=None):
         """Step until the shell has its exit code; what a step raises is an ERROR, and the next one comes after a pause.

@@ -1,6 +1,7 @@
 """Cases of kind "clock": the core of an agent, its real image, and a clock that the case moves.
 
-An agent here is the core without a shell: nothing is read or written but the image, no time passes but the case's.
+An agent here is the core without a shell: nothing is read or written but the image and its memory, which is real; no time passes
+but the case's.
 """
 import json
 
@@ -13,6 +14,8 @@ from clawlite.core.meter import Meter
 from clawlite.core.session import Session
 from clawlite.linux.files import open_image
 from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.memory_sql import Database
+from clawlite.linux.memory_stores import Stores
 
 EPOCH_S = 1_800_000_000         # what the agent's calendar says at the start: a whole minute
 
@@ -32,6 +35,7 @@ class Clockwork:
         self.agent = Agent(open_image(str(world.served)), 0)
         self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
         self.agent.meter = Meter(lambda: (self.now, EPOCH_S + self.now // 1000), dict)
+        self.stores = Stores(Database(str(world.state / "memory")), lambda: EPOCH_S * 1000 + self.now, dumps, loads)
         self.session = Session(self.agent, loads)
         self.session.set_clock(EPOCH_S, 0)
         self.agent.start(0)
@@ -60,6 +64,9 @@ class Clockwork:
         elif kind == E.RUN:
             self.ran.append(effect[2].name)
             self.agent.done(effect[1], (True, "ran"), self.now)
+        elif kind == E.REMEMBER:
+            (number, outcome), = self.stores.run([effect[1:]])
+            self.agent.done(number, outcome, self.now)
         elif kind == E.OPEN:
             self.opened[effect[1]] = self.now
             self.on_open(effect[1])

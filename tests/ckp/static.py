@@ -9,7 +9,7 @@ from clawlite.core.image import Image
 from clawlite.host import compiler, manifest
 from clawlite.host.problems import ManifestErrors
 from clawlite.linux import secrets
-from clawlite.linux.shell import resolve
+from clawlite.linux.workspace import resolve
 
 MINIMAL = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "minimal-bot"}, "spec": {
     "identity": {"inline": {"personality": "You are a helpful assistant."}},
@@ -150,6 +150,6 @@ def _decided(image: Image, name: str, arguments: dict, folder) -> dict:
         if effect[0] == E.LOG:
             return effect[1]
         if effect[0] == E.RESOLVE:
-            answer = True, resolve(effect[1], str(folder))
+            answer = True, resolve(effect[1], str(workspace))
         elif effect[0] == E.RUN:
             answer = True, "ran"

@@ -1,0 +1,149 @@
+"""Workspaces: stores whose entries are files, each under its key.
+
+    <path of the store, or memory/files/NAME in the state folder>/[identity/NAME/ or channel/NAME/]KEY
+
+1. A key is a relative path: no "..", no empty or hidden step.  Folders are opened one by one without following links, so that no
+   link, whoever made it, leads out of the workspace.
+2. A file is written beside its place and renamed: it is the old one or the new one, never half of it.
+3. ``max_size_mb`` counts all files that lie there, whoever wrote them.
+"""
+import os
+
+from clawlite.core.errors import InvalidParams, StoreError
+
+MAX_DEPTH = 16                  # steps of a key
+MAX_STEP = 200                  # bytes of one
+MAX_FILE = 262144               # bytes that are read of a file
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Files:
+    """The workspaces of one agent.
+
+    folder  of those without a path
+    """
+
+    def __init__(self, folder: str):
+        self._folder = os.path.join(folder, "files")
+
+    def write(self, store, part: str, files: list):
+        """Write *files* [(key, text)], or raise ``InvalidParams`` or ``StoreError``; a file that stands before the one that fails stays."""
+        steps = [_steps(key, "entries[%d].key" % number) for number, (key, _) in enumerate(files)]
+        root = self._root(store, part, True)
+        try:
+            if store.max_bytes is not None:
+                self._check_room(store, part, root, files)
+            for path, (_, text) in zip(steps, files):
+                _put(root, path, text.encode())
+        except OSError as e:
+            raise StoreError("store %s: %s" % (store.name, e.strerror), "look at its folder: %s" % self.path(store, part)) from None
+        finally:
+            os.close(root)
+
+    def read(self, store, part: str, key: str):
+        """Return the text of a file; None when it is not there any more, or is none."""
+        try:
+            root = self._root(store, part, False)
+        except StoreError:
+            return None
+        try:
+            *folders, name = _steps(key, "query.key")
+            folder = _enter(root, folders, False)
+            try:
+                fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            finally:
+                os.close(folder)
+            with open(fd, "rb") as file:
+                return file.read(MAX_FILE).decode("utf-8", "replace")
+        except (OSError, InvalidParams):
+            return None
+        finally:
+            os.close(root)
+
+    def path(self, store, part: str) -> str:
+        """Return the folder of *part* of *store*."""
+        base = os.path.expanduser(store.path) if store.path else os.path.join(self._folder, _plain(store.name))
+        kind, _, name = part.partition("/")
+        return os.path.join(base, kind, _plain(name)) if part else base
+
+    def _root(self, store, part: str, new: bool) -> int:
+        """Return a descriptor of that folder, which its owner may have made a link."""
+        path = self.path(store, part)
+        try:
+            if new:
+                os.makedirs(path, 0o700, exist_ok=True)
+            return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as e:
+            raise StoreError("store %s: %s: %s" % (store.name, path, e.strerror), "make it, and make it writable") from None
+
+    def _check_room(self, store, part: str, root: int, files: list):
+        used = _size(root)
+        for key, text in files:
+            used += len(text.encode())
+            try:
+                used -= os.stat(key, dir_fd=root, follow_symlinks=False).st_size
+            except OSError:
+                pass
+        if used > store.max_bytes:
+            raise StoreError("store %s: its workspace would have %d bytes, and may have %d" % (store.name, used, store.max_bytes),
+                             "remove files from %s" % self.path(store, part), {"store": store.name, "max_bytes": store.max_bytes})
+
+
+def _plain(name: str) -> str:
+    """Return *name* as the name of a folder; what could be another's, or lead elsewhere, is written as its bytes."""
+    plain = "".join([c if c.isascii() and (c.isalnum() or c in "-_") else "".join(["%%%02x" % byte for byte in c.encode()]) for c in name])
+    if len(plain) > MAX_STEP:
+        from binascii import crc32
+        plain = "%s~%08x" % (plain[:MAX_STEP - 9], crc32(name.encode()))
+    return plain or "%"
+
+
+def _steps(key: str, where: str) -> list:
+    """Return the steps of a key.  Raises ``InvalidParams``."""
+    steps = key.split("/")
+    if len(steps) > MAX_DEPTH or any(not step or step[0] == "." or "\0" in step or len(step.encode()) > MAX_STEP for step in steps):
+        raise InvalidParams("%s: expected a relative path of at most %d steps, none of them empty or with a dot before it" % (where, MAX_DEPTH))
+    return steps
+
+
+def _enter(root: int, folders: list, new: bool) -> int:
+    """Return a descriptor of the folder below *root*, made when it is *new*."""
+    fd = os.dup(root)
+    for name in folders:
+        try:
+            if new:
+                try:
+                    os.mkdir(name, 0o700, dir_fd=fd)
+                except FileExistsError:
+                    pass
+            below = os.open(name, _FOLDER, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd = below
+    return fd
+
+
+def _put(root: int, steps: list, data: bytes):
+    folder = _enter(root, steps[:-1], True)
+    try:
+        beside = ".%s.new" % steps[-1]
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        try:
+            while data:
+                data = data[os.write(fd, data):]
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)
+        os.replace(beside, steps[-1], src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _size(root: int) -> int:
+    """Return the bytes of all files below *root*; links are not followed."""
+    total = 0
+    for _, _, names, folder in os.fwalk(".", dir_fd=root):
+        for name in names:
+            total += os.stat(name, dir_fd=folder, follow_symlinks=False).st_size
+    return total

@@ -1,0 +1,146 @@
+"""Places: the parts of stores in the database, and which of their entries are alive.
+
+1. An id is ``number << 40 | n``: n counts the entries of one place from 1, in the order in which they came.
+2. Times of a place never go back: a clock that was set back stands still there, so that time and order are one.
+3. The newest entry of a place is never deleted, it can only be too old to be shown: no id is given twice.
+"""
+from clawlite.core.errors import StoreError
+from clawlite.core.memories import KEY_VALUE
+
+BITS = 40
+MAX_PLACES = 4096               # of one store
+KEPT_MS = 300000                # so long a request is remembered (and its entries, when they are no longer wanted)
+KEPT = 4096                     # requests of one place that are remembered
+
+
+class Place:
+    """One part of one store, as this process knows it.
+
+    base, last  ids: before the first entry, and of the newest (base when there is none)
+    at          ms since 1970 of the newest
+    indexed     id up to which its words are in the index
+    alive       id from which on entries were young enough when that was last asked
+    keys        int, how many keys a key-value place has, or None
+    asked       id of the newest entry when its compaction was last asked for
+    """
+
+    def __init__(self, number: int, indexed: int):
+        self.number = number
+        self.base = number << BITS
+        self.last = self.base
+        self.at = 0
+        self.indexed = indexed or self.base
+        self.alive = self.base + 1
+        self.keys = None
+        self.asked = self.base
+
+    def name(self, id: int) -> str:
+        """Return an id as callers see it."""
+        return "entry-%d-%d" % (self.number, id - self.base)
+
+
+class Places:
+    """All places of one database.
+
+    db  ``memory_sql.Database``
+    """
+
+    def __init__(self, db):
+        self._db = db
+        self._known = {}
+        self._counts = {}
+        self.requests = {}              # request_id without hyphens -> (fingerprint, place, id of the first entry, how many, ms)
+
+    def forget(self):
+        """Forget what is known: somebody else has written, or a commit has failed."""
+        self._known.clear()
+        self._counts.clear()
+        self.requests.clear()
+
+    def find(self, store, part: str, now_ms: int, new: bool = False):
+        """Return the place of *part*; None when there is none and it is not to be *new*.  Raises ``StoreError``."""
+        place = self._known.get((store.name, part))
+        if place is None:
+            row = self._db.row("SELECT number, indexed FROM places WHERE store=? AND part=?", (store.name, part))
+            if row is None:
+                if not new:
+                    return None
+                row = self._new(store, part), 0
+            place = self._known[store.name, part] = Place(*row)
+            self._recall(place, now_ms)
+        return place
+
+    def all(self, store, now_ms: int) -> list:
+        """Return every place of *store*."""
+        return [self.find(store, part, now_ms) for part, in self._db.run("SELECT part FROM places WHERE store=? ORDER BY number", (store.name,)).fetchall()]
+
+    def _new(self, store, part: str) -> int:
+        count = self._counts.get(store.name)
+        if count is None:
+            count = self._db.row("SELECT count(*) FROM places WHERE store=?", (store.name,))[0]
+        if count >= MAX_PLACES:
+            raise StoreError("store %s has %d parts, and takes no other identity or channel" % (store.name, count), "use a store of scope global")
+        self._counts[store.name] = count + 1
+        return self._db.run("INSERT INTO places(store, part, indexed) VALUES(?, ?, 0)", (store.name, part)).lastrowid
+
+    def _recall(self, place, now_ms: int):
+        """Read the newest entry of *place*, and the requests of the last minutes."""
+        rows = self._db.run("SELECT id, at, request FROM entries WHERE id>? AND id<? ORDER BY id DESC", (place.base, place.base + (1 << BITS)))
+        for number, (id, at, request) in enumerate(rows):
+            if not number:
+                place.last, place.at = id, at
+            if number >= KEPT or at < now_ms - KEPT_MS:
+                break
+            if request is not None:
+                self.requests[request[:16].hex()] = (request[16:20], place, id, int.from_bytes(request[20:], "big"), at)
+        rows.close()
+
+    # -- which entries are alive
+
+    def floor(self, place, store, now_ms: int) -> int:
+        """Return the id from which on the entries of *place* are alive."""
+        floor = place.base + 1
+        if store.max_entries is not None and store.type != KEY_VALUE:
+            floor = max(floor, place.last - store.max_entries + 1)
+        if store.max_age_s is not None:
+            place.alive = self.since(place, now_ms - store.max_age_s * 1000, place.alive)
+            floor = max(floor, place.alive)
+        return floor
+
+    def since(self, place, ms: int, low: int) -> int:
+        """Return the first id, from *low* on, of an entry that is as young as *ms*; one behind the newest when none is."""
+        high = place.last + 1
+        while low < high:
+            middle = (low + high) // 2
+            row = self._db.row("SELECT id, at FROM entries WHERE id>=? AND id<? ORDER BY id LIMIT 1", (middle, high))
+            if row is None or row[1] >= ms:
+                high = middle
+            else:
+                low = row[0] + 1
+        return low
+
+    def count(self, place, floor: int, store) -> int:
+        """Return how many entries are alive; of a key-value store, how many keys.  Cost: they are passed through."""
+        if store.type == KEY_VALUE:
+            return self._db.row("SELECT count(DISTINCT key) FROM entries WHERE id BETWEEN ? AND ?", (floor, place.last))[0]
+        return self._db.row("SELECT count(*) FROM entries WHERE id BETWEEN ? AND ?", (floor, place.last))[0]
+
+    # -- what goes
+
+    def index(self, place):
+        """Put the words of what is not indexed into the index."""
+        self._db.run("INSERT INTO words(rowid, content) SELECT id, content FROM entries WHERE id BETWEEN ? AND ?", (place.indexed + 1, place.last))
+        self._db.run("UPDATE places SET indexed=? WHERE number=?", (place.last, place.number))
+        place.indexed = place.last
+
+    def drop(self, place, below: int):
+        """Delete the entries before the id *below*, and their words; never the newest."""
+        below = min(below, place.last)
+        rows = [(id, content) for id, content in self._db.run("SELECT id, content FROM entries WHERE id>? AND id<?", (place.base, below))]
+        self.unindex(place, rows)
+        self._db.run("DELETE FROM entries WHERE id>? AND id<?", (place.base, below))
+        self._db.run("DELETE FROM vectors WHERE id>? AND id<?", (place.base, below))
+
+    def unindex(self, place, rows: list):
+        """Take the words of *rows* [(id, content)] out of the index, those that are in it."""
+        self._db.many("INSERT INTO words(words, rowid, content) VALUES('delete', ?, ?)", [row for row in rows if row[0] <= place.indexed])

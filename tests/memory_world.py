@@ -1,0 +1,57 @@
+"""Stores of the memory for tests and benchmarks: declared by hand, over real SQLite, with a clock that is moved."""
+import itertools
+
+from clawlite.core.memories import CONVERSATION, GLOBAL, HYBRID, NEVER, RECIPROCAL, Store
+from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.memory_files import Files
+from clawlite.linux.memory_sql import Database
+from clawlite.linux.memory_stores import Stores
+
+DEFAULTS = dict(type=CONVERSATION, scope=GLOBAL, max_age_s=None, max_entries=None, compaction=NEVER, compacts=False, search=HYBRID,
+                fusion=RECIPROCAL, top_k=10, lasting=False, path=None, max_bytes=None, snapshots=None)
+
+
+def store(name: str = "s", **fields) -> Store:
+    return Store([name, *dict(DEFAULTS, **fields).values()])
+
+
+class World:
+    """Stores over one folder, and a clock."""
+
+    def __init__(self, folder):
+        self.folder, self.now = str(folder), 1_800_000_000_000
+        self._numbers, self._ids = itertools.count(1), itertools.count(1)
+        self.open()
+
+    def open(self):
+        self.stores = Stores(Database(self.folder), lambda: self.now, dumps, loads, Files(self.folder))
+
+    def again(self) -> "World":
+        self.stores.close()
+        self.open()
+        return self
+
+    def id(self) -> str:
+        return "c1a00000-0000-4000-8000-%012d" % next(self._ids)
+
+    def do(self, verb: str, one: Store, part: str, details):
+        """Return the value, or raise the error, of one request."""
+        (_, (done, value)), = self.stores.run([(next(self._numbers), verb, one, part, details)])
+        if not done:
+            raise value
+        return value
+
+    def put(self, one: Store, *contents, part: str = "", key: str = None, id: str = None, metadata=None, vector=None) -> list:
+        return self.do("store", one, part, (id or self.id(), [(key, content, metadata, vector) for content in contents]))["ids"]
+
+    def found(self, one: Store, kind: str, what, top: int = 1000, vector=None, part: str = "") -> list:
+        return self.do("query", one, part, (kind, what, top, vector))["entries"]
+
+    def all(self, one: Store, part: str = "") -> list:
+        return [entry["content"] for entry in self.found(one, "time-range", (0, 1 << 50), part=part)]
+
+    def search(self, one: Store, text: str, top: int = 10, vector=None) -> list:
+        return [entry["content"] for entry in self.found(one, "semantic", text, top, vector)]
+
+    def rows(self, sql: str = "SELECT count(*) FROM entries"):
+        return self.stores._db.row(sql)[0]
