@@ -1,4 +1,5 @@
-"""What this process keeps for itself and the next, of calls and approvals: the journal is loaded when there is something in it."""
+"""What this process keeps for itself and the next: calls and approvals, whose journal is loaded when there is something in it, and
+the memory, which is loaded when it is first asked."""
 import os
 
 from clawlite.linux.files import state_folder
@@ -18,7 +19,7 @@ class Kept:
     def __init__(self, agent, now_ms):
         self._agent = agent
         self._now_ms = now_ms
-        self._journal = None
+        self._journal = self._memory = None
         agent.kept = self.records
 
     def start(self, says: bool):
@@ -38,7 +39,22 @@ class Kept:
             return self._open().one(key)
         return MAX_IDS, MAX_FREE, MAX_BYTES, self._open().calls() if self._exists() else ()
 
+    def remember(self, effect: tuple):
+        """Carry a REMEMBER effect out."""
+        if self._memory is None:
+            from clawlite.linux.memory import Memory
+            from clawlite.linux.signals import waker
+            self._memory = Memory(self._agent, waker(), self._now_ms)
+        self._memory.carry_out(effect)
+
+    def poll(self):
+        """Hand in what the memory has done."""
+        if self._memory:
+            self._memory.poll()
+
     def close(self):
+        if self._memory:
+            self._memory.close()
         if self._journal:
             self._journal.close()
 

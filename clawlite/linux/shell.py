@@ -87,7 +87,7 @@ class Shell:
         self.code = None                # the exit code, once it is known
         self._interrupts = 0
         self._second, self._stamp = 0, ""
-        self.remote = self.memory = None
+        self.remote = None
         if image.size_of(PROVIDERS):
             self.agent.prepare = self.reach
         image.workspace = workspace.folder(None, state_folder(image.agent.name))
@@ -131,8 +131,6 @@ class Shell:
         self.handlers.close()
         if self.remote:
             self.remote.close()
-        if self.memory:
-            self.memory.close()
         self.screen.close()
         self.wire.flush(LEAVE_MS)
         self.log.close()
@@ -164,8 +162,7 @@ class Shell:
             self.take()
         if self.remote:
             self.remote.poll()
-        if self.memory:
-            self.memory.poll()
+        self.kept.poll()
         self.heed()
         if signals.terminated() or self.wire.broken:
             self.code = 0 if signals.terminated() else 1
@@ -280,10 +277,9 @@ class Shell:
     def _table(self) -> dict:
         """Return {kind of effect: function(effect)}; others are the remote side's."""
         table = self.people.table() if self.people else {E.TELL: self._note}
-        table.update({E.SEND: self._send, E.LOG: self._log, E.RUN: self._run, E.CANCEL: self._cancel, E.RESOLVE: self._resolve,
-                      E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()), E.STORE: self._store,
-                      E.KEEP: self.kept.carry_out, E.REMEMBER: self._remember, E.EXIT: self._exit})
-        return table
+        return {**table, E.SEND: self._send, E.LOG: self._log, E.RUN: self._run, E.CANCEL: self._cancel, E.RESOLVE: self._resolve,
+                E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()), E.STORE: self._store,
+                E.KEEP: self.kept.carry_out, E.REMEMBER: self.kept.remember, E.EXIT: self._exit}
 
     def _reached(self, effect: tuple):
         self.remote.carry_out(effect)
@@ -314,12 +310,6 @@ class Shell:
     def _store(self, effect: tuple):
         from clawlite.linux.meters import meter
         self.agent.done(effect[1], (True, meter(self.agent, now_ms).add(effect[2])), now_ms())
-
-    def _remember(self, effect: tuple):
-        if self.memory is None:
-            from clawlite.linux.memory import Memory
-            self.memory = Memory(self.agent, signals.waker(), now_ms)
-        self.memory.carry_out(effect)
 
     def _exit(self, effect: tuple):
         self.code = effect[1]
