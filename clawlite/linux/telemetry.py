@@ -103,7 +103,7 @@ class Telemetry:
             error = message.get("error")
             if error:
                 code = error["code"]
-                said = {"code": code} if code in _PROVIDER_CODES else {"code": code, "message": error["message"][:MOST_TEXT]}
+                said = {"code": code} if code in _PROVIDER_CODES else {"code": code, "message": self._clean(error["message"])}
                 self._tell("errors", "error", said, ("code", "message"))
 
     def _open(self, effect: tuple):
@@ -135,12 +135,18 @@ class Telemetry:
                 told[field] = event[field]
         if name == "tool.call":
             if isinstance(event.get("arguments"), dict):
-                told["arguments"] = PLACEHOLDER if self._no_arguments else canonical(event["arguments"], MOST_TEXT)
+                told["arguments"] = PLACEHOLDER if self._no_arguments else self._clean(canonical(event["arguments"]))
             if "result" in event:
-                told["result"] = PLACEHOLDER if self._no_results else event["result"][:MOST_TEXT]
+                told["result"] = PLACEHOLDER if self._no_results else self._clean(event["result"])
         self._put(told)
         if self._changed and self._now_ms() - self._told_ms >= SNAPSHOT_MS:
             self._snapshot()
+
+    def _clean(self, text: str) -> str:
+        """Return *text* without secrets, where they are looked for, and cut."""
+        guard = self._agent.image.guard
+        text = text if guard is None else guard.text(text)
+        return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "..."
 
     def _begin(self, category: str, name: str) -> dict:
         now = time.time_ns()
