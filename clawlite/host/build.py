@@ -15,6 +15,7 @@ def build_beside(name: str, at_use: bool = False) -> str:
     On a machine with a device key (``$CLAWLITE_DEVICE_KEY_FILE``) it is signed: nothing else runs there.
     Raises ``ManifestErrors``, or ``ClawError`` when the file cannot be written.
     """
+    manifest.pin(name)
     loaded = manifest.load(name)
     path = os.path.join(loaded.folder, IMAGE)
     save(path, compiler.build(loaded, device_key(), at_use).data)
@@ -67,15 +68,17 @@ def save(path: str, data: bytes) -> bool:
     return True
 
 
-def build(name: str, output: str = None, key_file: str = None, board: str = None) -> dict:
+def build(name: str, output: str = None, key_file: str = None, board: str = None, refresh: bool = False) -> dict:
     """Build the manifest *name*; return what ``clawlite build`` shows.
 
     output    where the image goes; None: ``claw.cbor`` beside the manifest
     key_file  file with the device key to sign with, or None
     board     refuse what this board (``boards.names``) cannot honour, or None
+    refresh   fetch again what other registries gave, and refuse what has changed
     Keys: file, bytes, changed, requires, sections, heap_bytes and held_bytes (heap that turns work with, and what is held between
     them: board_heap.py), flash_bytes, word_bits (of these), board, fits and fits_not (names of boards), dead, shadowed, warnings.
     """
+    manifest.pin(name, refresh)
     loaded = manifest.load(name)
     key = _key(key_file) if key_file else None
     profile = boards.profile(board, loaded.folder) if board else None

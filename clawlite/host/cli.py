@@ -59,11 +59,12 @@ def check(manifest, board, as_json):
 @click.option("-o", "output", metavar="FILE", help="where the image goes; by default claw.cbor beside the manifest")
 @click.option("--board", metavar="BOARD", help="refuse what this board cannot honour")
 @click.option("--key-file", metavar="FILE", help="sign the image with this device key")
+@click.option("--refresh", is_flag=True, help="fetch again what other registries gave; what has changed is refused")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
-def build(manifest, output, board, key_file, as_json):
+def build(manifest, output, board, key_file, refresh, as_json):
     """Compile a manifest to an image; sizes, dead and shadowed rules."""
     from clawlite.host.build import build as run
-    ui.built(run(manifest, output, key_file, board), as_json)
+    ui.built(run(manifest, output, key_file, board, refresh), as_json)
 
 
 @cli.command()

@@ -15,7 +15,7 @@ from clawlite.host.models.walk import convert
 from clawlite.host.primitives import Primitive, Raws
 from clawlite.host.problems import ManifestErrors, Problem, Problems, did_you_mean, shown
 from clawlite.host.references import References
-from clawlite.host import handlers, rules, settings, signature
+from clawlite.host import handlers, registries, rules, settings, signature
 from clawlite.host.sources import Refused, Sources
 
 NAMES = ("claw.yaml", "claw.yml", "claw.json")      # looked for in a folder, in this order
@@ -94,15 +94,22 @@ class Manifest:
         self.problems.raise_all()
 
 
+def pin(path, refresh: bool = False) -> list[str]:
+    """Fetch what the manifest at *path* needs of other registries, into clawlite.lock (``registries.pin``); return its URIs."""
+    file = locate(os.fspath(path))
+    return registries.pin(Sources(os.path.dirname(file)), os.path.basename(file), refresh)
+
+
 def load(path) -> Manifest:
     """Return the Manifest at *path*: claw.yaml, a JSON file, or a folder with one of NAMES in it.
 
     Raises ManifestErrors with all problems of all files.
     """
-    return _Loader(_locate(os.fspath(path))).load()
+    return _Loader(locate(os.fspath(path))).load()
 
 
-def _locate(path: str) -> str:
+def locate(path: str) -> str:
+    """Return the file of the manifest at *path*, a file or a folder.  Raises ManifestErrors."""
     if path.endswith(".py"):
         raise ManifestErrors([Problem((), "expected a manifest, found Python", path,
                                       hint="name claw.yaml or its folder: tools.py beside it is read by itself")])

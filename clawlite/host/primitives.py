@@ -24,7 +24,7 @@ class Primitive:
     spec      the Struct of its kind in ``clawlite.host.models``
     uri       canonical: claw://local/KIND/NAME, or the registry's URI with its version
     file      as the user would open it
-    origin    "file", "inline", "registry" or "function" (tools.py alone)
+    origin    "file", "inline", "registry", "remote" (another registry) or "function" (tools.py alone)
     place     where the fields of the spec stand
     function  for a tool: the ``signature.Function`` that handles it, or None
     """
@@ -131,7 +131,7 @@ class Raws:
     def _name(self, raw: Raw, name: str, version: str) -> None:
         taken = self.names[raw.kind]
         place, path = (raw.place, ("metadata", "name")) if raw.origin != "inline" else (raw.place, ("name",))
-        if raw.origin == "registry" or raw.origin == "inline" and "name" not in raw.fields:
+        if raw.uri or raw.origin == "inline" and "name" not in raw.fields:
             place, path = raw.entry, ()         # a name that does not stand in the maker's files
         if name in taken:
             file, line = taken[name]

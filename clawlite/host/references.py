@@ -8,7 +8,7 @@ import dataclasses
 
 from clawlite.core import uri as claw_uri
 from clawlite.core.errors import InvalidParams
-from clawlite.host import registry
+from clawlite.host import registries, registry
 from clawlite.host.document import Place
 from clawlite.host.models import KINDS
 from clawlite.host.problems import Problems, did_you_mean, quoted, shown
@@ -24,7 +24,7 @@ class Raw:
 
     fields    the document, or what stands below ``inline:``
     place     where *fields* stand; entry: where the root names it
-    origin    "file", "inline" or "registry"; uri: for the registry its URI, else ""
+    origin    "file", "inline", "registry" (the package's) or "remote" (another one); uri: for registries the URI, else ""
     index     position in its slot, for a generated name
     """
     kind: str
@@ -95,9 +95,10 @@ class References:
         except InvalidParams as e:
             raise Refused(e.message, "") from None
         if uri.authority == "registry":
-            document = registry.document(uri.namespace, uri.name, uri.version)
+            own = uri.namespace == registry.NAMESPACE
+            document = registry.document(uri.name, uri.version) if own else registries.document(self.sources, uri)
             self.sources.files[text] = document.source
-            self._found(kind, Raw(kind, document.data, Place(document), place, "registry", index, claw_uri.canonical(uri)))
+            self._found(kind, Raw(kind, document.data, Place(document), place, "registry" if own else "remote", index, claw_uri.canonical(uri)))
         elif uri.kind != KINDS[kind][1]:
             raise Refused(f"{quoted(text)} is no {kind}", "")
         else:
@@ -112,7 +113,7 @@ class References:
             return
         found = raw.fields.get("kind")
         if "kind" in raw.fields and found != kind:
-            if raw.origin == "registry":
+            if raw.uri:
                 raise Refused(f"{raw.uri} is a {found}, not a {kind}", "")
             slot = f"the manifest lists this file under spec.{KINDS[kind][0]}"
             near = did_you_mean(found, [kind]) if found not in list(KINDS) else ""

@@ -1,6 +1,6 @@
 """The registry inside the package: claw://registry/clawlite/NAME@VERSION, one Tool document a file in ``registry/``.
 
-Tools listed here have their handler in the runtime of every device; other registries are not read by this version.
+Tools listed here have their handler in the runtime; other registries are in registries.py.
 """
 import pathlib
 
@@ -20,10 +20,8 @@ def names() -> list:
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
-def document(namespace: str, name: str, version: str) -> Document:
-    """Return the document behind claw://registry/NAMESPACE/NAME@VERSION; raises ``Refused`` (message, hint)."""
-    if namespace != NAMESPACE:
-        raise Refused(f"no such registry: {quoted(namespace)}", f'this version knows the registry "{NAMESPACE}" only')
+def document(name: str, version: str) -> Document:
+    """Return the document behind claw://registry/clawlite/NAME@VERSION; raises ``Refused`` (message, hint)."""
     known = names()
     if name not in known:
         raise Refused(f"the registry {NAMESPACE} has no {quoted(name)}", did_you_mean(name, known) or "it has " + one_of(known))

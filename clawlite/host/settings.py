@@ -15,7 +15,7 @@ from clawlite.core.netaddress import address_of, is_loopback
 from clawlite.core.netrules import parse_url
 from clawlite.host.credentials import Credential
 from clawlite.host.document import LinePlace, Place, decode
-from clawlite.host.models.common import URI, Money, Name, Strict, Text
+from clawlite.host.models.common import URI, Money, Name, Strict, Text, text_like
 from clawlite.host.models.walk import convert
 from clawlite.host.problems import ManifestErrors, Problems, did_you_mean, one_of, quoted, shown
 from clawlite.host.sources import Refused, Sources, is_glob
@@ -23,7 +23,7 @@ from clawlite.host.tomllines import TOMLDocument
 
 FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file
-NOT_BUILT = ("cron", "mqtt", "webhook", "telegram", "mcp", "logs", "registries", "time_zone")
+NOT_BUILT = ("cron", "mqtt", "webhook", "telegram", "mcp", "logs", "time_zone")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACE = re.compile(r"/[^\0]*|\$[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])")
@@ -120,6 +120,9 @@ class Memory(Strict):
     power_safe: list[Text] | None = None
 
 
+Registry = Annotated[str, text_like(r"^https://[^\s?#@/]+(/[^\s?#]*)?\Z", "an https:// URL without a query", "https://claw.example.com/registry")]
+
+
 class File(Strict):
     reflex: Text | None = None
     replay: Text | None = None
@@ -135,6 +138,12 @@ class File(Strict):
     credentials: list[Credential] | None = None
     memory: Memory | None = None
     tenant_id: Name | None = None
+    registries: dict[str, Registry] | None = None       # namespace: base URL (registries.py reads them before all else)
+
+    @staticmethod
+    def more(value: dict, report) -> None:
+        if isinstance(value.get("registries"), dict) and "clawlite" in value["registries"]:
+            report(("registries", "clawlite"), "this registry is inside the package", key=True, hint="give yours another name")
 
 
 @dataclasses.dataclass
