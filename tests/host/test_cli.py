@@ -185,7 +185,7 @@ ERRORS = [
     ("run missing.cbor", ["missing.cbor", "No such file", "clawlite build"]),
     ("run noise.cbor", ["noise.cbor", "d9 d9 f7"]),
     ("run a b", ["expected one manifest or image"]),
-    ("run --port X", ["unknown option --port", "usage: clawlite run"]),
+    ("run --prot X", ["unknown option --prot", "usage: clawlite run"]),
     ("ask", ["expected a text", "usage: clawlite ask"]),
     ("ask hi --aprove", ["unknown option --aprove", "usage: clawlite ask"]),
     ("serve", ["expected --stdio"]),
