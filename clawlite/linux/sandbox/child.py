@@ -31,11 +31,9 @@ def wait(line: int, found: dict, uid, filters):
     _close_all_but(line)
     os.setsid()
     os.umask(0o022)
-    syscalls.drop_bounding()
     become(uid)
     if found["profile"] == "N" and found["own_users"]:
         own_users()
-        syscalls.drop_bounding()                        # a new user namespace brings all of them back
     syscalls.drop_capabilities()
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, found["profile"] == "N")   # in profile L there are others to look at it

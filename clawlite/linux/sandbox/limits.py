@@ -63,16 +63,25 @@ def _lower(what: int, value: int):
     resource.setrlimit(what, (value, value))
 
 
-def tasks_of(uid: int) -> int:
-    """Return how many tasks (threads too) *uid* has now, as /proc shows them."""
-    count, mark = 0, "\nUid:\t%d\t" % uid
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            text = _read("/proc/" + name + "/status")
-            if mark in text:
-                at = text.find("\nThreads:\t")
-                count += int(text[at + 10:text.find("\n", at + 10)]) if at >= 0 else 1
-    return count
+def tasks_of(uid: int, strangers=frozenset()) -> int:
+    """Return how many tasks (threads too) *uid* has now, as /proc shows them.
+
+    strangers  names of pids that are known to be of other users (``strangers``), to be passed by
+    """
+    return sum(_tasks(name, uid) for name in os.listdir("/proc") if name.isdigit() and name not in strangers)
+
+
+def strangers(uid: int) -> frozenset:
+    """Return the names of pids of other users.  Looked up before a call comes: a pid that changes hands since makes the limit stricter."""
+    return frozenset([name for name in os.listdir("/proc") if name.isdigit() and not _tasks(name, uid)])
+
+
+def _tasks(name: str, uid: int) -> int:
+    text = _read("/proc/" + name + "/status")
+    if "\nUid:\t%d\t" % uid not in text:
+        return 0
+    at = text.find("\nThreads:\t")
+    return int(text[at + 10:text.find("\n", at + 10)]) if at >= 0 else 1
 
 
 def _read(path: str) -> str:
@@ -96,18 +105,32 @@ def everybody() -> list:
 
 def descendants(but=()) -> list:
     """Return all pids below this process, by their parents, without those in *but* and what is below them."""
+    children = _children_of if os.path.exists("/proc/thread-self/children") else _children_by_scan()
+    found, todo = [], [os.getpid()]
+    while todo:
+        below = [pid for pid in children(todo.pop()) if pid not in but]
+        found += below
+        todo += below
+    return found
+
+
+def _children_of(pid: int) -> list:
+    try:
+        tasks = os.listdir("/proc/%d/task" % pid)
+    except OSError:                 # it has ended
+        return []
+    return [int(child) for task in tasks for child in _read("/proc/%d/task/%s/children" % (pid, task)).split()]
+
+
+def _children_by_scan():
+    """Return the same function for a kernel without CONFIG_PROC_CHILDREN."""
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             fields = _read("/proc/" + name + "/stat").rpartition(")")[2].split()
             if fields:
                 parents.setdefault(int(fields[1]), []).append(int(name))
-    found, todo = [], [os.getpid()]
-    while todo:
-        below = [pid for pid in parents.get(todo.pop(), []) if pid not in but]
-        found += below
-        todo += below
-    return found
+    return lambda pid: parents.get(pid, [])
 
 
 def memory_of(pids: list, limit: int) -> int:

@@ -135,6 +135,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
 _syscall.restype = ctypes.c_long
 _prctl = _libc.prctl
+_CAP_HEADER = ctypes.create_string_buffer(struct.pack("Ii", 0x20080522, 0))     # _LINUX_CAPABILITY_VERSION_3
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER = 1, 4, 22, 24, 36
 PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 38, 47
 
@@ -177,8 +178,6 @@ def drop_bounding():
 def drop_capabilities():
     """Give up every capability, for good: ambient, permitted, effective and inheritable sets."""
     prctl(PR_CAP_AMBIENT, 4)                        # PR_CAP_AMBIENT_CLEAR_ALL
-    header = ctypes.create_string_buffer(struct.pack("Ii", 0x20080522, 0))     # _LINUX_CAPABILITY_VERSION_3
-    nothing = ctypes.create_string_buffer(24)
-    if _libc.capset(header, nothing):
+    if _libc.capset(_CAP_HEADER, bytes(24)):
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), "capset")

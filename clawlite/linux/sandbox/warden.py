@@ -40,6 +40,8 @@ def wait(control: int, taken: int, found: dict, uid, filters):
         root = namespaces.Root()
         root.proc()
         root.tmp(plans.TMP_MB, "/tmp")
+    else:
+        found = dict(found, strangers=limits.strangers(os.getuid() if uid is None else uid))
     if not ours.recv(1):                                # the child needs the old root until it is ready
         os._exit(71)
     calls = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, control)
@@ -74,7 +76,7 @@ def _run(fds: list, found: dict, uid, pid: int, to_child):
             _build(plan, agent)
         except OSError as e:
             raise Refused("%s: %s" % (e.filename or "the sandbox", e.strerror), "see what works here with: clawlite doctor") from None
-        plan["others"] = _others(plan)
+        plan["others"] = _others(plan, found)
         output = os.pipe() if plan["kind"] == "command" else (-1, -1)
         memory = os.memfd_create("plan")
         os.write(memory, marshal.dumps(plan))
@@ -190,10 +192,10 @@ def _folder(plan: dict):
     plan["cwd"] = plan["cwd"] or path
 
 
-def _others(plan: dict):
+def _others(plan: dict, found: dict):
     """Return what RLIMIT_NPROC has to leave for others of the same user, or None when that is of no use."""
     if plan["max_processes"] is None:
         return None
     if plan["profile"] == "N":
         return 0 if plan["own_users"] else None
-    return limits.tasks_of(os.getuid() if plan["uid"] is None else plan["uid"])
+    return limits.tasks_of(os.getuid() if plan["uid"] is None else plan["uid"], found["strangers"])

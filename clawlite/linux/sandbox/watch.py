@@ -145,8 +145,10 @@ class Watch:
     def _sweep(self):
         """End the whole tree, whatever it did to get away, and wait until it is gone."""
         for _ in range(SWEEPS):
-            pids = self._tree()
-            for pid in pids:
+            self._reap()
+            if self._alone():
+                break
+            for pid in self._tree():
                 if self._plan["profile"] == "L":        # one that forks faster than it is found stops forking
                     try:
                         resource.prlimit(pid, resource.RLIMIT_NPROC, (0, 0))
@@ -156,9 +158,6 @@ class Watch:
                     os.kill(pid, signal.SIGKILL)
                 except OSError:
                     pass
-            self._reap()
-            if self._alone():
-                break
             time.sleep(SWEEP_MS / 1000)
         if self._output >= 0:
             self._drain(64)
