@@ -43,7 +43,7 @@ class Work:
         self._profile = profile
         self._relaxed, self._variables, writable, self._search, credentials = shaped(local or [[], [], [], None, []], _LOCAL, "what is local")
         if profile.files == SCOPED:
-            profile.mounts += [(path, True) for path in map(os.path.expandvars, writable) if path.startswith("/")]
+            profile.mounts += [(path, True) for path in map(os.path.expandvars, writable) if _is_there(path)]
         self._state = state
         self._wake = wake
         self._now_ms = now_ms
@@ -77,7 +77,9 @@ class Work:
         return self._handlers.start(task, tool, arguments, due_ms, now_ms)
 
     def _function(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
+        from clawlite.linux.precheck import check
         from clawlite.linux.sandbox.jobs import Function
+        check(tool, arguments, self._profile, self._image.automaton, self._image.workspace, [self._state])
         path, source = self._source
         job = Function(path, source, tool.handler[1], arguments, bool(tool.flags & GENERATOR), self._environment(tool.name))
         return self._begin(task, None, job, due_ms, now_ms)
@@ -155,12 +157,18 @@ class Work:
 
     def _sandbox(self):
         if self._engine is None:
-            from clawlite.linux.sandbox.engine import Engine
+            from clawlite.linux.sandbox.engine import NOBODY, Engine
+            from clawlite.linux.sandbox.jobs import modules_of
+            from clawlite.linux.workspace import hand_over
             proxy = None
             if self._profile.network != DENY:
                 from clawlite.linux.egress import Egress
                 proxy = Egress
-            self._engine = Engine(self._image.workspace, [self._state], proxy, relaxed=frozenset(self._relaxed))
+            folder = self._image.workspace
+            if os.geteuid() == 0 and folder.startswith(os.path.abspath(self._state) + "/"):
+                hand_over(folder, NOBODY)
+            self._engine = Engine(folder, [self._state], proxy, relaxed=frozenset(self._relaxed),
+                                  modules=modules_of(self._source[1]) if self._source else ())
             self.descriptors.append(self._engine.fileno())
         return self._engine
 
@@ -184,3 +192,19 @@ class Work:
         found = {name: os.environ[name] for name in self._variables if name in os.environ}
         found.update(self._credentials.variables(tool))
         return found
+
+
+def _is_there(path: str) -> bool:
+    """Return whether *path* is one that tools can be given; a file that is missing in a folder that is there is made, for them."""
+    if not path.startswith("/"):        # a variable that is not set
+        return False
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return True
+    except OSError:
+        return False
+    if os.geteuid() == 0:
+        from clawlite.linux.sandbox.engine import NOBODY
+        os.chown(path, NOBODY, NOBODY)
+    return True

@@ -1,5 +1,6 @@
 """The workspace: the folder that /workspace and relative paths mean, and paths as policies see them."""
 import os
+import stat
 
 from clawlite.core.policy import normalise, virtual
 
@@ -29,3 +30,15 @@ def resolve(path: str, workspace: str) -> str:
     if path == VIRTUAL or path.startswith(VIRTUAL + "/"):
         path = root + path[len(VIRTUAL):]
     return virtual(os.path.realpath(path), root)
+
+
+def hand_over(folder: str, uid: int) -> None:
+    """Give what root owns in the agent's own *folder* to *uid*, the user of the tools where the agent is root.
+
+    A file with two names may be somebody else's, and stays whose it is; no link is followed.
+    """
+    for _, folders, files, fd in os.fwalk(folder, follow_symlinks=False) if os.path.isdir(folder) else ():
+        for name in folders + files:
+            status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if status.st_uid == 0 and (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode) and status.st_nlink == 1):
+                os.chown(name, uid, uid, dir_fd=fd, follow_symlinks=False)

@@ -154,6 +154,7 @@ def write(folder: Path, made: dict) -> Path:
     (folder / "claw.yaml").write_text(json.dumps(root, indent=1))
     if "tools" in made:
         shutil.copy(FIXTURE / "tools.py", folder)
+        shutil.copy(FIXTURE / "clawlite.toml", folder)
     return folder
 
 

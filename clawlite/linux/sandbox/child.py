@@ -170,7 +170,7 @@ def _value(talk, job: dict):
         __import__(job["module"])
         return getattr(sys.modules[job["module"]], job["name"])(**job["arguments"])
     space = {"__name__": "tools", "__file__": job["path"]}
-    exec(compile(job["source"], job["path"], "exec"), space)
+    exec(job["code"], space)
     value = space[job["name"]](**job["arguments"])
     return _stepped(talk, value) if job["generator"] else value
 
@@ -202,7 +202,11 @@ def _ask(talk, question: dict):
     fds = array.array("i")
     fds.frombytes(extra[0][2][:4])
     answer = loads(_whole(fds[0]))
-    return answer["text"] if "text" in answer else ClawError(answer["message"], answer["hint"])
+    if "text" in answer:
+        return answer["text"]
+    error = ClawError(answer["message"], answer["hint"])
+    error.code = answer["code"]         # a function that lets it pass ends as a provider's failure, not as its own
+    return error
 
 
 def _end(number, frame):

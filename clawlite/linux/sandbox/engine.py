@@ -14,7 +14,7 @@ import sys
 
 import _socket
 
-from clawlite.core.errors import ClawError, Denied, InvalidParams, ParseError, SandboxDenied, ToolTimeout
+from clawlite.core.errors import ClawError, Denied, InvalidParams, ParseError, ProviderError, QuotaExceeded, SandboxDenied, ToolTimeout
 from clawlite.core.handlers import question
 from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.sandbox import plan as plans, spawn
@@ -25,7 +25,7 @@ MAX_RESULT = 4194304            # bytes of JSON that a function may return, wher
 MAX_MESSAGE = 65536
 LATE_MS = 3000                  # a warden that says nothing for so long after the end of its time is ended with its sandbox
 NOBODY = 65534
-_ERRORS = {cls.code: cls for cls in (ClawError, Denied, SandboxDenied, InvalidParams, ToolTimeout)}
+_ERRORS = {cls.code: cls for cls in (ClawError, Denied, SandboxDenied, InvalidParams, ToolTimeout, ProviderError, QuotaExceeded)}
 
 
 class _Call:
@@ -47,14 +47,16 @@ class Engine:
     proxy      function(profile) -> object with serve(fd) and close(), for children with network; None: they are refused
     uid        int, the user of the tools where the agent is root: not 0
     relaxed    set of limit names that may be kept in part (clawlite.toml)
+    modules    names of modules of the standard library that children should find loaded
     """
 
-    def __init__(self, workspace: str, hidden: list = (), proxy=None, uid: int = NOBODY, relaxed=frozenset()):
+    def __init__(self, workspace: str, hidden: list = (), proxy=None, uid: int = NOBODY, relaxed=frozenset(), modules=()):
         self._workspace = workspace
         self._hidden = [os.path.realpath(path) for path in hidden]
         self._proxy = proxy
         self._uid = uid if os.geteuid() == 0 else None
         self._relaxed = relaxed
+        self._modules = list(modules)
         self._calls = {}                # number -> _Call
         self._lines = {}                # fd -> (call, is the warden's)
         self._ended = []
@@ -70,7 +72,7 @@ class Engine:
         """Start the server, which looks at the machine meanwhile; costs the agent a millisecond."""
         if self._server is not None:
             return
-        self._server = spawn.start(self._workspace, self._hidden, self._uid)
+        self._server = spawn.start(self._workspace, self._hidden, self._uid, self._modules)
         self._epoll.register(self._server[1], select.EPOLLIN)
 
     def start(self, number: int, profile, job, due_ms, now_ms: int):
@@ -122,7 +124,7 @@ class Engine:
         if call is None or call.talk is None:
             return
         error = outcome[1]
-        answer = {"text": outcome[1]} if outcome[0] else {"message": error.message, "hint": error.hint}
+        answer = {"text": outcome[1]} if outcome[0] else {"message": error.message, "hint": error.hint, "code": error.code}
         fd = spawn.memory("answer", dumps(answer).encode())
         try:
             call.talk.sendmsg([b"A"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [fd]))])

@@ -3,6 +3,9 @@
 A job is handed to the child alone, never to the server: what it holds (environment, arguments) is nobody else's to read.
 """
 import marshal
+import sys
+
+from clawlite.core.errors import ClawError
 
 
 class Command:
@@ -39,8 +42,35 @@ class Function:
 
     def pack(self) -> bytes:
         """Return it as the bytes that the child reads; raises ``ValueError`` for arguments that are not JSON values."""
-        return marshal.dumps({"path": self.path, "source": self.source, "name": self.name, "arguments": self.arguments,
+        return marshal.dumps({"path": self.path, "code": _code(self.path, self.source), "name": self.name, "arguments": self.arguments,
                               "generator": self.generator, "env": dict(self.env)})
+
+
+_codes = {}                     # the last one: an agent has one tools.py
+
+
+def _code(path: str, source: bytes):
+    """Return the code of a file, which is compiled once and run nowhere but in children.  Raises ``ClawError``."""
+    if (path, source) not in _codes:
+        try:
+            code = compile(source, path, "exec")
+        except (SyntaxError, ValueError) as e:
+            raise ClawError("%s: %s" % (type(e).__name__, e), "mend %s and build again" % path) from None
+        _codes.clear()
+        _codes[path, source] = code
+    return _codes[path, source]
+
+
+def modules_of(source: bytes) -> list:
+    """Return the modules of the standard library that *source* imports at the start of a line: what every child of it will want."""
+    found = []
+    for line in source.split(b"\n"):
+        words = line.decode("utf-8", "replace").split("#")[0].replace(",", " , ").split()
+        if words[:1] == ["from"] and len(words) > 1 and not line.startswith(b" "):
+            found.append(words[1])
+        elif words[:1] == ["import"] and not line.startswith(b" "):
+            found += [word for before, word in zip(words, words[1:]) if before in ("import", ",")]
+    return sorted({name for name in found if name.partition(".")[0] in sys.stdlib_module_names})
 
 
 class Builtin:

@@ -7,7 +7,7 @@
 3. It has one thread and no timer: it waits for wardens that are taken or end.  When the agent goes, it ends them and goes.
 4. Where the agent is root, it stays root to build sandboxes; children are another user before they are anything else.
 
-    python -I -S -c "..." with the agent's socket as stdin; first message: marshal of {"path", "uid"}
+    python -I -S -c "..." with the agent's socket as stdin; first message: marshal of {"path", "uid", "modules"}
 """
 import fcntl                    # noqa: F401    what a warden or a child uses later, when it may see no file of Python's any more
 import gc
@@ -42,6 +42,11 @@ def main():
     os.setsid()
     hello = marshal.loads(control.recv(MAX_MESSAGE))
     sys.path[:] = hello["path"]
+    for name in hello["modules"]:       # now: after ``enter`` their files are elsewhere
+        try:
+            __import__(name)
+        except ImportError:             # the function that wants it will say so
+            pass
     found = probe.look(hello["uid"])
     if found["profile"] == "N":
         namespaces.enter(hello["uid"])

@@ -12,7 +12,7 @@ from clawlite.linux.sandbox.plan import PATH
 CLOSE_MS = 3000
 
 
-def start(workspace: str, hidden: list, uid) -> tuple:
+def start(workspace: str, hidden: list, uid, modules: list) -> tuple:
     """Start the server; return (its pid, the socket to it).  It looks at the machine while the agent goes on.
 
     workspace  the folder behind /workspace: made, and given to the tools' user, where it lies in one of *hidden* (the agent's state)
@@ -36,7 +36,7 @@ def start(workspace: str, hidden: list, uid) -> tuple:
         raise SandboxDenied("%s cannot be started: %s" % (sys.executable, e.strerror), "mend the installation of Python") from None
     finally:
         theirs.close()
-    ours.send(marshal.dumps({"path": [package] + [p for p in sys.path if p and p != package], "uid": uid}))
+    ours.send(marshal.dumps({"path": [package] + [p for p in sys.path if p and p != package], "uid": uid, "modules": modules}))
     return pid, ours
 
 
