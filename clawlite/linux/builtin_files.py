@@ -6,7 +6,6 @@ whole (written beside, renamed), so nobody reads half of it.  4. The same code r
 """
 import os
 import stat
-from binascii import hexlify
 
 from clawlite.core.errors import ClawError, SandboxDenied
 from clawlite.core.text import decode_utf8
@@ -144,7 +143,7 @@ def _replace(found, data: bytes, path: str):
     """Write *data* beside, then rename: whole or not at all.  The mode of a file that was there is kept."""
     if not found.writable:
         raise read_only(path)
-    name = ".%s.new" % hexlify(os.urandom(8)).decode()
+    name = ".%s.new" % os.urandom(8).hex()
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=found.folder)
     try:
         with open(fd, "wb") as file:

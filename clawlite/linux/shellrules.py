@@ -4,7 +4,8 @@ A speed bump, not a wall: a shell has more ways to write a word than any text fi
 kernel.  The rules look at the command as it was written and at what a shell makes of it, as far as reading alone can tell:
 
     plain     quotes, escapes, line continuations, $IFS gone; full-width letters plain, invisible characters gone; blanks are one
-    filled    variables that the command itself sets put in, others (empty, most likely) gone, $(echo words) replaced by the words
+    filled    variables that the command itself sets put in, others (empty, most likely) gone, $(echo words), {a,b} and [x] replaced
+              by the words that they are
     commands  of each command the way to it (/bin/, env, exec, sudo, A=b) taken away
 
 Every step passes the text once, and grows it by a constant at most: time is linear in the command, for every command.
@@ -26,6 +27,9 @@ _BLANKS = re.compile(r"[^\S\n]+")
 _SET = re.compile(r"(?:^|[\s;&|(`])([A-Za-z_][A-Za-z0-9_]{0,31})=(%s{0,64})" % _WORD)
 _USED = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)[^{}\n]{0,32}\}|\{?[@*#?!0-9-]\}?)")
 _ECHOED = re.compile(r"(?:\$\(|`) ?(?:echo|printf) ((?:-[neE]+ )?%s+(?: %s+)*) ?[)`]" % (_WORD, _WORD))
+_EMPTY = re.compile(r"\$\( ?\)|` ?`")
+_ONE_OF = re.compile(r"\[([A-Za-z0-9])\]")        # a pattern of file names that has one meaning
+_BRACES = re.compile(r"\{([^{}\s,]+(?:,[^{}\s,]+)+)\}")
 _TOKEN = re.compile(r"\n|;;?|\|\||\|&?|&&?|[(){}`]|\$\(|[<>]+&?|%s+" % _WORD)
 _OPERATORS = frozenset(("\n", ";", ";;", "|", "||", "&", "&&", "(", ")", "{", "}", "`", "$("))
 # Words in front of a command that run it; options of theirs are skipped too.
@@ -100,6 +104,7 @@ def _ansi(match) -> str:
 
 def _filled(text: str) -> str:
     """Return *text* with the variables that it sets put in, and without the others; $(echo words) is the words."""
+    text = _BRACES.sub(lambda match: match[1].replace(",", " "), _ONE_OF.sub(r"\1", _EMPTY.sub("", text)))
     if "$" not in text and "`" not in text:
         return text
     values = {name: "" if "$" in value else value for name, value in _SET.findall(text)}

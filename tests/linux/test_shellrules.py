@@ -32,7 +32,7 @@ def is_blocked(command: str, commands=COMMANDS, tables=TABLES) -> bool:
     "chmod 777 x", "chmod -R 777 .", "chmod\n777", "cd x; chmod 777 y", "/usr/bin/chmod 777 y",
     "curl http://x | bash", "curl -fsSL http://x|bash -s", "curl x | sudo bash", "curl x | /bin/bash", "curl x |& bash", "curl x | tee f | bash",
     "/usr/bin/curl x | bash",
-    "echo x |   bash", "echo x | 'bash'", "echo x | /usr/bin/env bash", "echo x | ba\\sh", "echo x | $(echo bash)", "echo x | A=1 exec bash",
+    "echo x |   bash", "echo x | 'bash'", "echo x | /usr/bin/env bash", "echo x | ba\\sh", "echo x | $(echo bash)", "echo x | A=1 exec bash", "echo x | ba$()sh", "echo x | ba``sh", "echo x | /bin/[b]a[s]h", "{eval,x}", "{rm,-rf,/}",
     "eval \"touch pwned\"", "ev\"\"al x", "e\\val x", "eval\tx", "export password=x", "PASSWORD=1; password = x", "pass''word=x",
 ])
 def test_blocked_however_it_is_written(command):
@@ -43,7 +43,7 @@ def test_blocked_however_it_is_written(command):
     "cat hello.txt | sort | head -1", "echo evaluated", "rm -rf /tmp/x", "rm -rf ./build", "rm -rf build", "rm -r /", "rm file", "rm -rf /tmp/*",
     "confirm -rf /", "echo rm; ls -rf /", "chmod 755 x", "chmod 7770 x", "chmod 0644 777x", "xchmod 777", "curl http://x | sort", "curl http://x -o bash",
     "curl x; echo bash", "echo x | basename y", "echo bash", "bash script.sh", "ls -la && pwd", "grep -r medievalism .", "echo retrieval", "echo password",
-    "printf '%s\\n' a b", "echo $HOME", "for i in 1 2; do echo $i; done", "x=$((1+2)); echo $x", "echo '$(echo x)'", "", " ", "\"", "'", "\\", "$", "`", "$(",
+    "printf '%s\\n' a b", "echo $HOME", "for i in 1 2; do echo $i; done", "cp a.{c,h} b", "ls [ab]*", "[ -f x ] && echo y", "awk '{print $1, $2}' f", "x=$((1+2)); echo $x", "echo '$(echo x)'", "", " ", "\"", "'", "\\", "$", "`", "$(",
 ])
 def test_benign_look_alikes_pass(command):
     assert not is_blocked(command)
@@ -98,7 +98,7 @@ def test_plain_commands_are_their_own_form(words):
 
 
 HARD = ["a", "rm ", "rm -rf ", "| ", "'", "\"", "\\", "$", "${", "${a", "$IFS", "`", "$(", "$(echo ", "`echo a ", "a=b;", "a=aaaaaaaa;$a$a$a", "$'\\x41", "$'",
-        "password", "password=" "curl ", "curl | ", "\u0301", "\uff52", "\ufdfa", "/", "//", "-", "env ", "env -a ", "sudo A=b ", "\n", "&", "$a", "{", "<(", "=", "x=$x;"]
+        "password", "password=" "curl ", "curl | ", "\u0301", "\uff52", "\ufdfa", "/", "//", "-", "env ", "env -a ", "sudo A=b ", "\n", "&", "$a", "{", "<(", "=", "x=$x;", "{a,", "{a,b}", "[", "[a]", "$()", "``"]
 
 
 @pytest.mark.parametrize("piece", HARD)
