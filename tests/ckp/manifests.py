@@ -29,6 +29,7 @@ STORES = [{"name": "kv", "type": "key-value", "backend": "sqlite"},
           {"name": "conv30d", "type": "conversation", "backend": "sqlite", "retention": {"max_age": "30d"}},
           {"name": "sem", "type": "semantic", "backend": "sqlite-vec"}]
 OPEN = {"network": {"mode": "allow-all"}, "filesystem": {"mode": "full"}, "shell": {"mode": "full"}}
+CREDENTIAL = '\n[[credentials]]\nname = "API_KEY"\ntools = ["emit-secret"]\n'
 ALLOW_ALL = [{"metadata": {"name": "allow-all"}, "spec": {"rules": [{"id": "allow-all", "action": "allow", "scope": "all"}]}}]
 
 
@@ -55,6 +56,7 @@ def _conf() -> dict:
         made[slot] = _document(files[0]) if isinstance(names, str) else [_document(path) for path in files]
     made["tools"] = dict(_extension(), **{tool["metadata"]["name"]: tool for tool in made["tools"]})
     made["memory"]["spec"]["stores"] += copy.deepcopy(STORES)
+    made["sandbox"]["spec"]["capabilities"]["secrets"] = {"injection": "environment"}       # emit-secret alone gets one
     made["policies"].insert(1, {"metadata": {"name": "default-allow"}, "spec": {"rules": [
         {"id": "ask-then-allow", "action": "require-approval", "scope": "category", "match": {"category": "default-allow"},
          "approval": {"timeout_seconds": 1, "default_if_timeout": "allow"}}]}})
@@ -154,8 +156,13 @@ def write(folder: Path, made: dict) -> Path:
     (folder / "claw.yaml").write_text(json.dumps(root, indent=1))
     if "tools" in made:
         shutil.copy(FIXTURE / "tools.py", folder)
-        shutil.copy(FIXTURE / "clawlite.toml", folder)
+        (folder / "clawlite.toml").write_text((FIXTURE / "clawlite.toml").read_text() + (CREDENTIAL if _gives_secrets(made) else ""))
     return folder
+
+
+def _gives_secrets(made: dict) -> bool:
+    capabilities = made.get("sandbox", {"spec": {}})["spec"].get("capabilities", {})
+    return "emit-secret" in made["tools"] and capabilities.get("secrets", {}).get("injection") == "environment"
 
 
 def _inline(document: dict) -> dict:
