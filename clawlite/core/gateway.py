@@ -60,10 +60,9 @@ class Distant:
                 said = bytearray()      # another attempt begins anew
                 yield (TELL, event[0])
             else:
-                text = str(bytes(said), "utf-8")
-                text = text[:-1] if text.endswith("\n") else text       # the gateway ends a line that the answer did not
                 calls, stop, spent = self._result(event)
-                return Reply(text, calls, shown, stop), spent
+                end = len(said) - 1 if said[-1:] == b"\n" else len(said)        # the gateway ends a line that the answer did not
+                return Reply(str(memoryview(said)[:end], "utf-8"), calls, shown, stop), spent
 
     def _result(self, result: dict) -> tuple:
         """Return (calls, stop, entries for the ledger).  Raises ``ProviderError`` for what is no such result."""

@@ -207,7 +207,9 @@ class Device:
 
     def event(self, kind: int, data: bytes, early: bool):
         now = self.now_ms()
-        if kind == TOO_LONG:
+        if kind == TOO_LONG and self.uplink and self.stdio.line and self.uplink.lost(data):
+            pass                        # who waited for it says so
+        elif kind == TOO_LONG:
             by = self.console if self.session is None or self.console and not self.stdio.line else self.session
             by.too_long(int(str(data, "utf-8")), MAX_LINE)
         elif kind == TEXT:

@@ -148,6 +148,14 @@ class Uplink:
                 self._hand_in(params.get("id"), [text])
         return True
 
+    def lost(self, size: bytes) -> bool:
+        """A record found no room; return whether somebody waits for an answer, which then is not whole."""
+        waiting = list(self._asked)
+        for task in waiting:
+            self.close(task)
+            self._agent.received(task, (False, ProviderError("%s bytes of its answer found no room" % str(size, "utf-8"))), self._now_ms())
+        return len(waiting) > 0
+
     def _greeted(self, id):
         image = self._agent.image
         self._stdio.record({"jsonrpc": "2.0", "id": id, "result": {

@@ -247,6 +247,17 @@ def test_a_board_that_restarted_says_so_and_the_host_starts_anew():
     assert settle(host, board) == [(RECORD, b'{"a":3}')]
 
 
+def test_a_board_that_has_just_begun_to_listen_is_greeted_at_once():
+    host = Line(HOST, 4096)
+    host.hello(0)
+    first = written(host)               # nobody heard it
+    reset = encode(0, 0, RESET, b"", 0)
+    assert told(host, encode(0, 0, RESET, b"", 7) + encode(0, 0, ACK, b"", 0)) == [] and written(host) == b""
+    assert told(host, reset) == [] and written(host) == first
+    board = Line(BOARD, 260)
+    assert told(board, first) == [(UP, b"4096")] and told(host, written(board)) == [(UP, b"260")]
+
+
 def test_a_forged_reset_only_asks_for_a_hello():
     host, board = pair()
     assert told(host, encode(0, 0, RESET, b"", 0)) == [] and told(board, encode(0, 0, RESET, b"", 0)) == []
