@@ -67,12 +67,14 @@ def flashed(image: str, flash: Path, firmware: Path) -> Path:
 class NoisyWire:
     """A terminal, ``path``, that leads to another one, *port*, through noise: one byte in *odds* is hit, each way.
 
-    Public: ``seen``, all bytes that went either way, before the noise; ``is_cut``: nothing passes.
+    Public: ``seen``, all bytes that went either way, before the noise; ``cost``: [bytes of frames, bytes of records in them];
+    ``is_cut``: nothing passes.
     """
 
     def __init__(self, port: str, odds: int):
         self._random = random.Random(SEED)
         self.odds, self.seen, self.is_cut = odds, bytearray(), False
+        self.cost, self._open = [0, 0], {}
         self._board = os.open(port, os.O_RDWR | os.O_NOCTTY)
         self._master, slave = pty.openpty()
         tty.setraw(slave)
@@ -106,8 +108,19 @@ class NoisyWire:
                     is_open = False
                     continue
                 self.seen += data
+                self._count(fd, data)
                 if not self.is_cut:
                     os.write(ends[fd], noisy(self._random, data, self.odds))
+
+
+    def _count(self, fd: int, data: bytes):
+        """Add up what the frames in *data* take; text beside them is people's."""
+        *items, self._open[fd] = (self._open.get(fd, b"") + data).split(b"\n")
+        for item in items:
+            frame = item[item.rfind(b"\x1e"):]
+            if frame.startswith(b"\x1e~"):
+                self.cost[0] += len(frame) + 1
+                self.cost[1] += len(frame) - 15 if frame[6:7] in b"dm" else 0
 
 
 class Peer:

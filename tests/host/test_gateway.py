@@ -109,6 +109,18 @@ def test_no_key_goes_over_the_line_however_noisy(tmp_path, board, odds):
     assert b"claw.gateway.provider" in seen
 
 
+def test_a_turn_costs_little_more_than_its_records(tmp_path, board):
+    with Server([calls(("look", {"where": "bed 2"})), say("The garden is green. " * 600)]) as server:
+        sim = board(server)
+        with NoisyWire(sim.path, 0) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+            assert says(running, "runs garden")
+            wire.cost[:] = [0, 0]
+            assert len(script(tmp_path, wire.path, "how is it?")) > 12000
+    line, records = wire.cost
+    print(f"{records} bytes of records, {line} bytes of frames: {line / records - 1:.1%}")
+    assert records > 12000 and line <= 1.12 * records
+
+
 def test_a_reset_in_the_middle_ends_what_nobody_waits_for(tmp_path, state, board):
     with Server([FAULTS["stall in stream"], calls(("look", {"where": "bed 2"})), say("All is well.")]) as server:
         sim = board(server)
