@@ -164,7 +164,7 @@ def netrules(rounds: int) -> dict:
 
 
 def scan(image: str, rounds: int) -> dict:
-    """64 KB of tool output: secrets of all kinds and three known ones in 28 forms each; orders of strangers; one audit record."""
+    """64 KB of tool output: secrets of all kinds and three known ones in 30 forms each; orders of strangers; one audit record."""
     from clawlite.core.image import Image
     from clawlite.linux.guard import Guard
     with open(image, "rb") as file:

@@ -1,7 +1,8 @@
 """The secrets that an agent knows, in the forms in which they leave it.
 
-    as they are; percent-encoded; in JSON; hexadecimal, in both cases; base64, at its three alignments, in both alphabets; rot13;
-    each of them backwards, and each of them with white space in it
+    as they are, hexadecimal in both cases, rot13, base64 at its three alignments in both alphabets; each of them backwards too
+    in capitals, in small letters, percent-encoded, as JSON and HTML escape it
+    all of them with white space or line ends in between
 
 A value of fewer than six bytes is a word like any other: it is not looked for.
 """
@@ -26,10 +27,11 @@ class Known:
         data = value.encode()
         if len(data) < _LEAST:
             return
-        for form in _forms(data) + ["".join(reversed(value)).encode()]:
-            for one in (_flat(form), bytes(reversed(_flat(form)))):
-                if len(one) >= _LEAST and one not in self.forms:
-                    self.forms.append(one)
+        plain, turned = _spelled(value, data), _coded(data)
+        for form in plain + turned + [bytes(reversed(form)) for form in turned] + ["".join(reversed(value)).encode()]:
+            form = _flat(form)
+            if len(form) >= _LEAST and form not in self.forms:
+                self.forms.append(form)
 
     def find(self, data: bytes, found: list):
         """Add (start, end, "known") to *found* for each known secret in *data*.  Cost: a search a form, some 15 us in 64 KB."""
@@ -74,13 +76,21 @@ def _places(data: bytes) -> list:
     return places
 
 
-def _forms(data: bytes) -> list:
-    digits = hexlify(data)
-    forms = [data, digits, digits.upper(), b"".join([b"%%%02X" % b for b in data]), b"".join([b"%%%02x" % b for b in data])]
+def _spelled(value: str, data: bytes) -> list:
+    """Return the forms that go byte by byte: in other case, percent-encoded, as JSON and HTML escape it."""
+    forms = [value.upper().encode(), value.lower().encode(), data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')]
     for escape in (b"%%%02X", b"%%%02x"):
+        forms.append(b"".join([escape % b for b in data]))
         forms.append(b"".join([bytes([b]) if b in _PLAIN else escape % b for b in data]))
-    forms.append(data.replace(b"\\", b"\\\\").replace(b'"', b'\\"'))
-    forms.append(bytes([_turned(b) for b in data]))
+    for escape in ("\\u%04x", "\\u%04X", "&#%d;", "&#x%x;"):
+        forms.append("".join([escape % ord(c) for c in value]).encode())
+    return forms
+
+
+def _coded(data: bytes) -> list:
+    """Return the forms that may stand backwards too: as they are, hexadecimal, rot13, base64."""
+    digits = hexlify(data)
+    forms = [data, digits, digits.upper(), bytes([_turned(b) for b in data])]
     for shift in range(3):
         # What stands in the first group, and in a last one that is not full, depends on the neighbours.
         coded = b2a_base64(b"\0" * shift + data).strip()[4 if shift else 0:(shift + len(data)) // 3 * 4]

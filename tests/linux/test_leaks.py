@@ -93,6 +93,11 @@ def _forms(data: bytes):
     yield quote(SECRET, safe="")
     yield "".join("%%%02x" % b for b in data)
     yield SECRET[::-1]
+    yield SECRET.upper()
+    yield SECRET.lower()
+    yield "".join("\\u%04x" % ord(c) for c in SECRET)
+    yield "".join("&#%d;" % ord(c) for c in SECRET)
+    yield data.hex()[::-1]
 
 
 def test_a_known_secret_goes_in_every_form():
