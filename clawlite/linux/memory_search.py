@@ -1,9 +1,8 @@
 """Search by words and by vectors, and both in one order.
 
-1. FTS5 finds candidates; they are scored here, the same for what is in the index and for the newest entries that are not yet:
+1. FTS5 finds candidates, the newest that have the words; they are scored here, the same for what is in the index and for the newest entries that are not yet:
    the share of the query's weight that an entry has, a word weighing more the fewer entries have it.  0 to 1.
-2. No query passes through a large part of the index: words that too many entries have only count in the score; when all are such,
-   the newest entries with the rarest of them are the candidates.
+2. No query passes through a large part of the index: bm25 over a word that every other entry has takes 30 ms for 100,000 of them.
 3. Vectors are compared one by one, the newest ``MAX_VECTORS`` of a place (0.1 s of 384 numbers each, on a laptop).
 """
 from array import array
@@ -13,17 +12,20 @@ from unicodedata import combining, normalize
 
 from clawlite.core.memories import FTS, LINEAR, VECTOR
 
-MAX_WORDS = 16                  # of a query
-MAX_SCORED = 4000               # rows that bm25 passes through
-MAX_CANDIDATES = 100
+MAX_WORDS = 12                  # of a query
+MOST_OF_ALL, MOST_OF_ONE = 50, 40        # candidates that have all words of a query, one of them
+MAX_CANDIDATES = 80             # that are enough
 MAX_TAIL = 1000                 # of the newest entries that no index has
 MAX_VECTORS = 5000              # of one place
 _K = 60                         # of the reciprocal rank (Cormack, Clarke, Büttcher 2009)
+_SPLIT = {c: " " for c in range(128) if not chr(c).isalnum()}
 _COMMON = 0.1                   # weight of a word that every entry has
 
 
 def words(text: str) -> list:
     """Return the words of *text* as the index has them: runs of letters and digits, without case and marks."""
+    if text.isascii():
+        return text.lower().translate(_SPLIT).split()
     plain = "".join([c for c in normalize("NFKD", text.lower()) if not combining(c)])
     return "".join([c if c.isalnum() else " " for c in plain]).split()
 
@@ -57,38 +59,55 @@ def _by_text(db, place, floor: int, text: str) -> list:
     if not wanted:
         return []
     total = max(1, place.last - floor + 1)
-    known = {word: (db.row("SELECT doc FROM terms WHERE term=?", (word,)) or (0,))[0] for word in wanted}
-    rows = []
-    if place.indexed >= floor:
-        rows = _candidates(db, place, floor, known)
+    counts, ids = _candidates(db, place, floor, wanted) if place.indexed >= floor else (dict.fromkeys(wanted, 0), [])
+    rows = db.run("SELECT id, content FROM entries WHERE id IN (%s)" % ",".join(map(str, ids))).fetchall() if ids else []
     tail = max(floor, place.indexed + 1, place.last - MAX_TAIL + 1)
-    rows += db.run("SELECT id, content FROM entries WHERE id BETWEEN ? AND ? ORDER BY id DESC", (tail, place.last)).fetchall()
-    weights = {word: max(_COMMON, log(1 + total / (1 + known[word]))) for word in wanted}
+    for id, content in db.run("SELECT id, content FROM entries WHERE id BETWEEN ? AND ? ORDER BY id DESC", (tail, place.last)):
+        if content and _may_have(content, wanted):
+            rows.append((id, content))
+    weights = {word: max(_COMMON, log(1 + total / (1 + counts[word]))) for word in wanted}
     whole = sum(weights.values())
     found = []
     for id, content in rows:
-        score = _score(content or "", weights) / whole
+        score = _score(content, weights) / whole
         if score:
             found.append((id, round(score, 4)))
     return sorted(found, key=_best)
 
 
-def _candidates(db, place, floor: int, known: dict) -> list:
-    """Return [(id, content)] of indexed entries that have the words of the query, the best by bm25."""
-    rare = sorted([word for word in known if known[word]], key=known.get)
-    chosen, rows = [], 0
-    for word in rare:
-        rows += known[word]
-        if chosen and rows > MAX_SCORED:
+def _candidates(db, place, floor: int, wanted: list) -> tuple:
+    """Return ({word: how many indexed entries have it, about}, ids): the newest with all words that are known, then with each, the rarest first."""
+    counts, of_word = {}, {}
+    for word in wanted:
+        of_word[word] = ids = _newest(db, place, floor, [word], MOST_OF_ONE)
+        counts[word] = len(ids)
+        if len(ids) == MOST_OF_ONE:     # there are more: as many as if all were as close together as these
+            counts[word] = MOST_OF_ONE * (place.indexed - floor + 1) // (place.indexed - ids[-1] + 1)
+    known = sorted([word for word in wanted if of_word[word]], key=counts.get)
+    found = dict.fromkeys(_newest(db, place, floor, known, MOST_OF_ALL) if len(known) > 1 else [])
+    for word in known:
+        if len(found) >= MAX_CANDIDATES:
             break
-        chosen.append(word)
-    if not chosen:
-        return []
-    order = "rank" if rows <= MAX_SCORED or len(chosen) > 1 else "rowid DESC"
-    asked = " OR ".join(['"%s"' % word for word in chosen])
-    ids = db.run("SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY %s LIMIT ?" % order,
-                 (asked, floor, place.indexed, MAX_CANDIDATES)).fetchall()
-    return [row for row in [db.row("SELECT id, content FROM entries WHERE id=?", id) for id in ids] if row is not None]
+        found.update(dict.fromkeys(of_word[word]))
+    return counts, list(found)
+
+
+def _newest(db, place, floor: int, every: list, most: int) -> list:
+    """Return the ids of the newest indexed entries that have *every* word."""
+    match = " AND ".join(['"%s"' % word for word in every])
+    rows = db.run("SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?", (match, floor, place.indexed, most))
+    return [id for id, in rows]
+
+
+def _may_have(content: str, wanted: list) -> bool:
+    """Return False for a text that has none of the words, as far as that is told at once."""
+    if not content.isascii():
+        return True
+    lower = content.lower()
+    for word in wanted:
+        if word in lower:
+            return True
+    return False
 
 
 def _score(content: str, weights: dict) -> float:

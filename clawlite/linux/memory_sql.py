@@ -3,7 +3,7 @@
     entries   a row an entry; the number of its place stands in the upper bits of its id, so that what belongs together lies together,
               the newest last: no index is needed for time, order and age, and a row costs one page of the log
     places    a part of a store (global, of an identity, of a channel), and how far its words are indexed
-    words     FTS5 over entries.content, written in batches (memory_search.py)
+    words     FTS5 over entries.content, written in batches (memory_search.py); which entries a word is in, and not where in them
     vectors   what callers gave, normalised, float32
 
 1. WAL.  A commit is a write(2) into the log: what it has returned for survives kill -9.  A power-safe commit syncs the log first.
@@ -23,8 +23,8 @@ MIGRATIONS = (
     CREATE TABLE entries(id INTEGER PRIMARY KEY, at INTEGER NOT NULL, key TEXT, content TEXT, is_json INTEGER NOT NULL, metadata TEXT, request BLOB);
     CREATE INDEX keyed ON entries(key, id) WHERE key IS NOT NULL;
     CREATE TABLE vectors(id INTEGER PRIMARY KEY, vector BLOB NOT NULL);
-    CREATE VIRTUAL TABLE words USING fts5(content, content='entries', content_rowid='id', tokenize='unicode61 remove_diacritics 2');
-    CREATE VIRTUAL TABLE terms USING fts5vocab(words, row);""",
+    CREATE VIRTUAL TABLE words USING fts5(content, content='entries', content_rowid='id', tokenize='unicode61 remove_diacritics 2', detail=none);
+    INSERT INTO words(words, rank) VALUES('automerge', 8);""",
 )
 _WORDS = {                      # beginning of SQLite's name of an error -> (what it means, what helps)
     "SQLITE_FULL": ("the disk is full", "make room where this agent keeps its state"),
@@ -143,7 +143,7 @@ class Database:
             self.run("PRAGMA application_id=%d" % APPLICATION)
         self.run("PRAGMA journal_mode=WAL")
         self.run("PRAGMA synchronous=NORMAL")
-        self.run("PRAGMA cache_size=-1000")
+        self.run("PRAGMA cache_size=-2000")
         if version < len(MIGRATIONS):
             self._migrate()
         self.row("SELECT count(*) FROM places")

@@ -122,8 +122,8 @@ def test_what_is_too_old_is_gone_and_then_deleted(world):
     assert world.all(one) == ["edge"] and world.search(one, "old") == []
     world.now += 40 * DAY_MS
     assert world.all(one) == []
-    assert world.put(one, *["n%d" % n for n in range(256)])[0] not in ids
-    assert world.rows() == 256 and world.rows("SELECT count(*) FROM words WHERE words MATCH 'old'") == 0
+    assert world.put(one, *["n%d" % n for n in range(memory_stores.BATCH)])[0] not in ids
+    assert world.rows() == memory_stores.BATCH and world.rows("SELECT count(*) FROM words WHERE words MATCH 'old'") == 0
 
 
 def test_a_week_of_retention_keeps_the_file_small(world):
@@ -166,12 +166,13 @@ def test_a_store_has_a_bound_of_parts(world, monkeypatch):
 
 def test_words_are_found_in_the_index_and_before_it(world):
     one = store(type=SEMANTIC)
-    world.put(one, *["filler number %d of many" % n for n in range(250)])
+    fillers = memory_stores.BATCH - 6
+    world.put(one, *["filler number %d of many" % n for n in range(fillers)])
     world.put(one, "The Größe of the café is secret")
     assert world.search(one, "cafe GROSSE größe") == ["The Größe of the café is secret"]
     assert world.stores._places.find(one, "", 0).indexed == 1 << 40
     world.put(one, *["more filler %d" % n for n in range(10)])
-    assert world.stores._places.find(one, "", 0).indexed == (1 << 40) + 261
+    assert world.stores._places.find(one, "", 0).indexed == (1 << 40) + fillers + 11
     assert world.search(one, "cafe") == ["The Größe of the café is secret"] == world.again().search(one, "café secret")
     world.put(one, "another café, not indexed yet")
     assert set(world.search(one, "café")) == {"The Größe of the café is secret", "another café, not indexed yet"}
@@ -224,6 +225,7 @@ def test_truncate_leaves_half_and_a_window_what_fits(world):
 def test_a_summary_takes_the_place_of_the_older_half(world):
     one = store(type=SEMANTIC, compaction=SUMMARIZE)
     world.put(one, *["note %d about pumps" % n for n in range(300)])
+    world.stores._places.index(world.stores._places.find(one, "", 0))
     (part, last, text, before), = world.do("oldest", one, None, None)
     assert part == "" and before == 300 and text.splitlines()[0] == "- note 0 about pumps" and len(text.splitlines()) == 150
     assert world.do("replace", one, "", (last, "all about gaskets")) == 151
