@@ -4,7 +4,7 @@ dead        a rule that matches no tool
 shadowed    a rule that an earlier one always beats
 warnings    a tool that no rule mentions, only one that is for every tool, or none at all; a permission that rests on what a
             server says of its own tools; a tool that no rule can allow; hints that choose nothing; an allowed host that
-            nothing matches
+            nothing matches; a built-in tool that the sandbox always refuses
 """
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.netaddress import address_of, is_public
@@ -29,7 +29,7 @@ def find(manifest) -> dict:
         reached += [entry] + (bound or [])
     dead, shadowed = folding.unreached(rules, manifest.tools, reached)
     return {"dead": [_rule(manifest, flat) for flat in dead], "shadowed": [_rule(manifest, flat) for flat in shadowed],
-            "warnings": _general(manifest) + _unmentioned(manifest, rules, entries) + _strangers(manifest, rules) + _hosts(manifest)}
+            "warnings": _general(manifest) + _refused(manifest) + _unmentioned(manifest, rules, entries) + _strangers(manifest, rules) + _hosts(manifest)}
 
 
 def _rule(manifest, flat) -> dict:
@@ -80,6 +80,11 @@ def _is_name(text: str) -> bool:
         return address_of(parse_host(text[2:] if text.startswith("*.") else text)) is None
     except SandboxDenied:
         return False
+
+
+def _refused(manifest) -> list[dict]:
+    return [_warning(tool.where(), f"the sandbox refuses every call of {tool.name}: capabilities.{block} is deny, which is what is left out, too")
+            for tool, block in [(tool, sandboxes.denies(manifest, tool)) for tool in manifest.tools] if block]
 
 
 def _unmentioned(manifest, rules, entries) -> list[dict]:

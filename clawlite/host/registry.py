@@ -2,6 +2,7 @@
 
 Tools listed here have their handler in the runtime; other registries are in registries.py.
 """
+import functools
 import pathlib
 
 from clawlite.host import yamltext
@@ -40,7 +41,12 @@ def schemas(name: str) -> tuple:
 
 def ability(name: str) -> str:
     """Return the ability that a device must have for the tool *name*; "pins" for one that is not in the registry, which none has."""
+    return _ABILITIES.get(category(name), "pins")
+
+
+@functools.cache
+def category(name: str) -> str | None:
+    """Return the category of the tool *name*, None for one that is not in the registry."""
     if name not in names():
-        return "pins"
-    metadata = yamltext.read((_FOLDER / f"{name}.yaml").read_bytes(), name).data["metadata"]
-    return _ABILITIES.get(metadata.get("labels", {}).get("category"), "pins")
+        return None
+    return yamltext.read((_FOLDER / f"{name}.yaml").read_bytes(), name).data["metadata"]["labels"]["category"]

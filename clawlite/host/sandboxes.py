@@ -4,7 +4,7 @@ No Sandbox means the most restrictive one this runtime has (CKP 0.2.0, 5.7): lev
 """
 from clawlite.core import profile
 from clawlite.core.policy import normalise
-from clawlite.host import credentials
+from clawlite.host import credentials, registry
 from clawlite.host.automata import PatternError
 
 NETWORK = {None: profile.DENY, "deny": profile.DENY, "allowlist": profile.ALLOWLIST, "allow-all": profile.ALLOW_ALL}
@@ -17,6 +17,20 @@ LIMITS = ("memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout
 def level(manifest) -> int:
     """Return the level of the sandbox that the tools of *manifest* run in."""
     return profile.NONE if manifest.sandbox and manifest.sandbox.spec.level == "none" else profile.PROCESS
+
+
+def block_of(name: str) -> str | None:
+    """Return the block of ``capabilities`` that the built-in tool *name* needs, or None."""
+    category = registry.category(name)
+    return category if category in ("filesystem", "shell", "network") else None
+
+
+def denies(manifest, tool) -> str | None:
+    """Return the block of ``capabilities`` that denies every call of *tool*, or None."""
+    block = block_of(tool.name) if tool.origin == "registry" else None
+    can = manifest.sandbox.spec.capabilities if manifest.sandbox else None
+    part = getattr(can, block) if can and block else None
+    return block if block and (part is None or part.mode in (None, "deny")) else None
 
 
 def workspace(manifest) -> str | None:

@@ -10,13 +10,11 @@ from clawlite.core import profile as P
 from clawlite.core.outlook import outlook
 from clawlite.core.policy import ACTIONS, ALLOW, APPROVE, DENY
 from clawlite.core.tools import OBSERVER, SUPERVISED
-from clawlite.host import compiler, inspection, manifest, registry
+from clawlite.host import compiler, inspection, manifest, registry, sandboxes
 
 _DECISIONS = ("deny", "ask", "allow", "allow")          # by action; audit-only lets it run
 _HINTS = (("readOnlyHint", layout.READ_ONLY), ("destructiveHint", layout.DESTRUCTIVE), ("idempotentHint", layout.IDEMPOTENT),
           ("openWorldHint", layout.OPEN_WORLD))
-_NEEDS = {"files": ("filesystem", lambda profile: profile.files), "shell": ("shell", lambda profile: profile.shell),
-          "web": ("network", lambda profile: profile.network)}
 
 
 def rows(name: str) -> list[dict]:
@@ -73,10 +71,9 @@ def _conditional(image, number: int) -> bool:
 
 def _refuses(tool, profile) -> str | None:
     """Return why the sandbox refuses every call of a built-in tool, or None."""
-    if tool.handler[0] != layout.BUILTIN or tool.category == "memory":
-        return None
-    block, mode = _NEEDS.get(registry.ability(tool.handler[1]), (None, None))
-    return f"capabilities.{block} is deny" if block and not mode(profile) else None
+    block = sandboxes.block_of(tool.handler[1]) if tool.handler[0] == layout.BUILTIN else None
+    modes = {"filesystem": profile.files, "shell": profile.shell, "network": profile.network}
+    return f"capabilities.{block} is deny" if block and modes[block] == P.DENY else None
 
 
 def _sent(image) -> dict:

@@ -6,7 +6,7 @@ from agents import clawlite
 from run_core_micropython import ROOT
 
 from clawlite.core.errors import ImageError
-from clawlite.host import registry, tool_table, yamltext
+from clawlite.host import findings, manifest, registry, tool_table, yamltext
 
 KEYS = ["name", "description", "category", "input_schema", "output_schema", "annotations", "sandbox", "handler", "timeout_ms", "max_output_bytes",
         "decision", "rule", "policy"]
@@ -63,6 +63,8 @@ def test_policy_ref_narrows(tmp_path):
 
 def test_what_the_sandbox_refuses_is_said(tmp_path):
     found = rows(tmp_path, capabilities={})
+    warned = [warning["message"] for warning in findings.find(manifest.load(tmp_path))["warnings"] if "refuses" in warning["message"]]
+    assert len(warned) == 5 and warned[3] == "the sandbox refuses every call of exec-shell: capabilities.shell is deny, which is what is left out, too"
     assert [row["sandbox"]["refuses"] for row in found.values()] == ["capabilities.filesystem is deny"] * 3 + [
         "capabilities.shell is deny", "capabilities.network is deny", None]
 
