@@ -118,12 +118,13 @@ class Agent:
                 value = error = None
                 kind = effect[0]
                 if kind == LOG:
-                    if effect[1]["event"] == "tool.call":
+                    event = effect[1]
+                    if event["event"] == "tool.call":
                         if task.ran_ms is not None:
-                            effect[1]["duration_ms"] = now_ms - task.ran_ms
+                            event["duration_ms"] = now_ms - task.ran_ms
                             task.ran_ms = None
                         if self.calls is not None:
-                            self.calls = self.calls[-7:] + [(effect[1], task.answer)]
+                            self.calls = self.calls[-7:] + [(event, task.answer)]
                             task.answer = None
                     self.emit(effect)
                     continue

@@ -17,9 +17,9 @@ class Call(Once):
 
     reply_id  the id of its JSON-RPC request
     reply     function(message)
-    text      function(reply_id, result) -> the JSON of a result's message, for who takes that; or None
+    answered  function(reply_id, result) -> bool, True when it has answered, or None
     """
-    text = None
+    answered = None
 
     def ended(self, value, error, now_ms: int):
         """Answer it: what must be remembered goes on record first."""
@@ -31,8 +31,8 @@ class Call(Once):
             self.told()
         if error:
             self.reply(rpc.error(self.reply_id, error))
-        else:
-            self.reply(self.text(self.reply_id, value) if self.text else rpc.result(self.reply_id, value.to_json()))
+        elif not (self.answered and self.answered(self.reply_id, value)):
+            self.reply(rpc.result(self.reply_id, value.to_json()))
         self.reply = None               # it is remembered for minutes; who asked is not
         for number in self.joined or ():
             self.agent.done(number, (True, None), now_ms)
@@ -41,15 +41,15 @@ class Call(Once):
 class Calls:
     """The calls of one operator's line.
 
-    agent  ``agent.Agent``
-    alone  function(message), the *reply* of a call that is no part of a batch
-    text   see ``Session``
+    agent     ``agent.Agent``
+    alone     function(message), the *reply* of a call that is no part of a batch
+    answered  see ``Session``
     """
 
-    def __init__(self, agent, alone, text):
+    def __init__(self, agent, alone, answered):
         self.agent = agent
         self._alone = alone
-        self._text = text
+        self._answered = answered
         self.line_bytes = 0             # of the record that is being taken
 
     def begin(self, id, params: dict, reply, now_ms: int):
@@ -67,12 +67,14 @@ class Calls:
         if sandbox != image.agent.sandbox and "sandbox" in context:
             field(context, "sandbox", str, "context.", False)
             raise InvalidParams("context.sandbox: unknown sandbox %s" % sandbox[:60], "this agent has: %s" % image.agent.sandbox)
-        request = Call(self._recall(now_ms), request_id.lower(), [None, arguments, identity, policy, sandbox])
+        recall = agent.recall or self._recall(now_ms)
+        recall.now_ms = now_ms
+        request = Call(recall, request_id.lower(), [None, arguments, identity, policy, sandbox])
         request.agent = agent
         request.reply_id = id
         request.reply = reply
         if reply is self._alone:
-            request.text = self._text
+            request.answered = self._answered
         if self.line_bytes > PLAIN:
             request.is_long = True
         request.number = agent.begin(call(image, name, arguments, "operator", policy, request), request.ended, now_ms, None, request)

@@ -4,7 +4,7 @@
     (TELL, text)                           show a line about the turn that is no part of its answer: an error, a notice
     (WRITE, text)                          show text as it comes, without an end of line
     (PROMPT, text)                         the console waits for a line
-    (SEND, message)                        a JSON-RPC message (dict or list) for the operator; JSON text where the shell made it (session.py)
+    (SEND, message)                        a JSON-RPC message (dict or list) for the operator
     (LOG, event)                           a dict for the log: never stdout
     (EXIT, code)                           leave, with an exit code
     (RUN, task, tool, arguments, due_ms)   run a tool's handler                           -> done

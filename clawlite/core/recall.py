@@ -67,10 +67,11 @@ class Recall:
         """Remember one that has ended and may be forgotten, and forget others when that is too much."""
         once.due_ms = self.now_ms + KEPT_MS
         self._used += once.size
-        at = self._next
-        free = self._free
-        if free[at] is not None:
-            self.forget(free[at])
+        free, at = self._free, self._next
+        old = free[at]
+        if old is not None and self.known.get(old.id) is old:
+            del self.known[old.id]
+            self._used -= old.size
         free[at] = once
         self._next = at + 1 if at + 1 < len(free) else 0
         if self._used > self._size or len(self.known) + len(self.held) > self._ids:

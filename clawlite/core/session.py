@@ -11,7 +11,7 @@ from clawlite.core.calls import Calls
 from clawlite.core.effect import LOG, SEND
 from clawlite.core.errors import ClawError, InvalidParams, InvalidRequest, MethodNotFound, unexpected
 from clawlite.core.image import MEMORY
-from clawlite.core.lifecycle import ERROR, STOPPED
+from clawlite.core.lifecycle import ERROR, READY, STOPPED
 from clawlite.core.rpc import field
 
 DRAIN_MS = 5000                 # claw.shutdown without timeout_ms
@@ -22,10 +22,10 @@ class Session:
 
     agent    ``agent.Agent``; with ``image`` None it gets its image from the manifest in ``initialize`` (linux/vacant.py)
     loads    the shell's JSON decoder: bytes -> value, raises ``ParseError``
-    text     function(id, ``tools.Result``) -> str, the JSON of a tool call's answer, where a shell makes it quicker than its encoder
+    answered  function(id, ``tools.Result``) -> bool: True when a shell has answered a tool call so, quicker than by an effect
     """
 
-    def __init__(self, agent, loads, text=None):
+    def __init__(self, agent, loads, answered=None):
         self.agent = agent
         self._reply = self._send        # one bound method for all who wait
         self._loads = loads
@@ -34,7 +34,7 @@ class Session:
         self._open = False
         self._beat_ms = None
         self._clock = None              # (epoch seconds, at monotonic ms), None while the clock is unset
-        self._calls = Calls(agent, self._reply, text)
+        self._calls = Calls(agent, self._reply, answered)
 
     def set_clock(self, epoch_s: int, now_ms: int):
         """Say what time it is: for the time stamps of heartbeats."""
@@ -88,7 +88,7 @@ class Session:
 
     def _call(self, id, method: str, params, reply, now_ms: int):
         """Return the result, or None when *reply* is called later."""
-        if method == "claw.tool.call" and self._open and self.agent.is_ready and self.agent.image.names and isinstance(params, dict):
+        if method == "claw.tool.call" and self._open and self.agent.lifecycle.state == READY and self.agent.image.names and isinstance(params, dict):
             return self._calls.begin(id, params, reply, now_ms)         # most of what comes, first
         is_first = method == "claw.initialize"
         self._asked = self._asked or is_first

@@ -119,10 +119,11 @@ class Log:
         waiting.append("")
         data = self._rest + "\n".join(waiting).encode()
         waiting.clear()
-        self._rest = data if len(data) <= MOST_WAITING else data[:data.rfind(b"\n", 0, MOST_WAITING) + 1]
+        size = len(data)
+        self._rest = data if size <= MOST_WAITING else data[:data.rfind(b"\n", 0, MOST_WAITING) + 1]
         if self._fd is None:
             self._open()
-        if self._size + len(data) > self._limit:
+        if self._size + size > self._limit:
             self._close()
             os.replace(self._path(), self._path() + ".1")
             self._open()

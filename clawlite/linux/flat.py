@@ -5,7 +5,16 @@
 """
 from clawlite.core import policy
 
-_TYPES = {1: (str,), 2: (bool,), 4: (int,), 12: (int, float), 64: (type(None),), 127: None}
+
+
+class _All:
+    """What everything is in."""
+
+    def __contains__(self, item) -> bool:
+        return True
+
+
+_TYPES = {1: (str,), 2: (bool,), 4: (int,), 12: (int, float), 64: (type(None),), 127: _All()}
 _LENGTH, _NUMBER, _CHOICE = 1, 2, 3
 _BOUNDS = {11: (_LENGTH, 0), 12: (_LENGTH, 1), 13: (_NUMBER, 0), 14: (_NUMBER, 1)}      # operation of core/schema.py -> what it bounds
 
@@ -34,7 +43,7 @@ def proof(program):
 
 
 def _row(node):
-    """Return (types or None, what is bounded or 0, low, high) of a member, or None when it is not plain."""
+    """Return (types, what is bounded or 0, low, high) of a member, or None when it is not plain."""
     if type(node) is int:
         return (_TYPES[node], 0, None, None) if node in _TYPES else None
     if node[0] is None or node[0] not in _TYPES:
@@ -59,18 +68,15 @@ def _function(rows: tuple, others: bool):
     def fits(value: dict) -> bool:
         found = 0
         for name, required, types, what, low, high in rows:
-            if name in value:
+            item = value.get(name, rows)
+            if item is not rows:
                 found += 1
-                item = value[name]
-                if types is not None and type(item) not in types:
+                if type(item) not in types:
                     return False
-                if what == 1:
-                    if not low <= len(item) <= high:
+                if what == 3:
+                    if item not in low:
                         return False
-                elif what == 2:
-                    if not low <= item <= high:
-                        return False
-                elif what == 3 and item not in low:
+                elif what and not low <= (len(item) if what == 1 else item) <= high:
                     return False
             elif required:
                 return False

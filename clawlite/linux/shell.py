@@ -11,20 +11,20 @@ from clawlite.core import effect as E
 from clawlite.core.agent import Agent
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.clock import iso8601
-from clawlite.core.errors import ClawError
 from clawlite.core.frame import TEXT, TOO_LONG
 from clawlite.core.handlers import Handlers
-from clawlite.core.image import GUARD, HAS_SIDE_EFFECTS, LOCAL, PINS, PROVIDERS, TELEMETRY
+from clawlite.core.image import GUARD, LOCAL, PINS, PROVIDERS, TELEMETRY
 from clawlite.core.pins import SimulatedPins
 from clawlite.core.session import Session
 from clawlite.core.text import decode_utf8
 from clawlite.linux import signals, workspace
 from clawlite.linux.files import Log, state_folder
-from clawlite.linux.jsontext import answer, dumps, request
+from clawlite.linux.jsontext import dumps, request
 from clawlite.linux.kept import Kept
 from clawlite.linux.logline import line as log_line
 from clawlite.linux.screen import Screen
 from clawlite.linux.starting import Starting
+from clawlite.linux.straight import Straight
 from clawlite.linux.wire import MAX_LINE, now_ms, open_line
 
 ABILITIES = ("audit", "files", "gateway", "guard", "http", "https", "log", "memory", "pins", "process", "reflex", "replay", "shell", "telemetry", "tools", "tools.py", "web")
@@ -51,11 +51,12 @@ class Shell:
         pins = SimulatedPins(image.section(PINS) or [], now_ms)
         self.handlers = Handlers(HANDLERS, functions, pins)
         self.agent = Agent(image, now, MAX_TASKS)
+        self.straight = Straight(self)
         watched = image.size_of(TELEMETRY) > 0
-        self.session = Session(self.agent, request, None if watched else answer)
-        self.session.set_clock(int(time.time()), now)
         if operator and not watched:    # who looks on sees effects; a person may interrupt what they do not know to have begun
-            self.agent.run, self.agent.emit = self._start, self._emit
+            self.agent.run, self.agent.emit = self.straight.start, self.straight.emit
+        self.session = Session(self.agent, request, None if watched else self.straight.answer)
+        self.session.set_clock(int(time.time()), now)
         self.operator = operator
         self.terminal = not operator and os.isatty(0)
         self.answer_only = False        # stdout is for the answer; what is told about it goes to stderr
@@ -158,8 +159,11 @@ class Shell:
         self.screen.heed()
         if data:
             self._interrupts = 0
-            self.framer.feed(data)
-            self.take()
+            if self.operator:
+                self.straight.feed(data)
+            else:
+                self.framer.feed(data)
+                self.take()
         if self.remote:
             self.remote.poll()
         self.kept.poll()
@@ -246,15 +250,6 @@ class Shell:
 
     # -- effects
 
-    def _emit(self, effect: tuple):
-        """Carry LOG and SEND out at once; behind others they wait their turn."""
-        if self.agent.effects:
-            self.agent.effects.append(effect)
-        elif effect[0] == E.LOG:
-            self._log(effect)
-        else:
-            self._send(effect)
-
     def settle(self):
         """Carry out effects, and step handlers, until nothing is left to do now."""
         effects = self.agent.effects
@@ -277,14 +272,14 @@ class Shell:
     def _table(self) -> dict:
         """Return {kind of effect: function(effect)}; others are the remote side's."""
         table = self.people.table() if self.people else {E.TELL: self._note}
-        return {**table, E.SEND: self._send, E.LOG: self._log, E.RUN: self._run, E.CANCEL: self._cancel, E.RESOLVE: self._resolve,
+        return {**table, E.SEND: self.send, E.LOG: self.log_event, E.RUN: self._run, E.CANCEL: self._cancel, E.RESOLVE: self._resolve,
                 E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()), E.STORE: self._store,
                 E.KEEP: self.kept.carry_out, E.REMEMBER: self.kept.remember, E.EXIT: self._exit}
 
     def _reached(self, effect: tuple):
         self.remote.carry_out(effect)
 
-    def _log(self, effect: tuple):
+    def log_event(self, effect: tuple):
         event = effect[1]
         second = int(time.time())
         if second != self._second:
@@ -297,7 +292,7 @@ class Shell:
 
     def _note(self, effect: tuple):
         """What would be told a person goes to the log where an operator has the line."""
-        self._log((E.LOG, {"event": "notice", "text": effect[1]}))
+        self.log_event((E.LOG, {"event": "notice", "text": effect[1]}))
 
     def _cancel(self, effect: tuple):
         self.handlers.cancel(effect[1])
@@ -315,26 +310,14 @@ class Shell:
         self.code = effect[1]
 
     def _run(self, effect: tuple):
-        outcome, now = self._start(*effect[1:])
+        outcome, now = self.straight.start(*effect[1:])
         if outcome is not None:
             self.agent.done(effect[1], outcome, now)
 
-    def _start(self, task: int, tool, arguments: dict, due_ms) -> tuple:
-        """Start a tool's handler; return (its outcome, or None when it goes on; the time)."""
-        now = now_ms()
-        if tool.flags & HAS_SIDE_EFFECTS and not self.starting.flush():       # it may never come back
-            return None, now
-        if signals.state["terminated"]:         # a turn may want its next tool before the loop sees the signal
-            return (False, ClawError("the agent is ending")), now
-        with self._guard:
-            outcome = self.handlers.start(task, tool, arguments, due_ms, now)
-        self.heed()
-        return outcome, now_ms()
-
-    def _send(self, effect: tuple):
+    def send(self, effect: tuple):
         message = effect[1]
         try:
-            data = (message if type(message) is str else dumps(message)).encode()
+            data = dumps(message).encode()
         except ValueError as e:         # a handler gave what JSON lacks; the caller must still get an answer
             message = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32603, "message": "no JSON: %s" % e}}
             data = dumps(message).encode()

@@ -80,8 +80,13 @@ class interruptible:
     def __exit__(self, *_):
         state["inside"] = False
         if state["armed"] or state["told"]:
-            state["told"] = state["armed"] = False
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            calm()
+
+
+def calm():
+    """The code that a signal was about has ended."""
+    state["told"] = state["armed"] = False
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _on_signal(number, frame):

@@ -75,6 +75,7 @@ class Wire:
         self._polled = {}               # what the poll is about: descriptor -> events
         if wake is not None:
             self._about(wake, select.POLLIN)
+        self._uneasy = True             # the poll is not, or was not, about input alone
         self._waiting = []
         self._size = 0
         self._stuck = False             # it polls writable, and takes nothing
@@ -97,12 +98,14 @@ class Wire:
             self.flush(0)
             if self.broken:
                 return b""
-        self._about(self._in, 0 if self.at_end or self._size >= FULL else select.POLLIN)
+        if self.at_end or self._size or self._uneasy:
+            if self._stuck:
+                timeout_ms = _AGAIN_MS if timeout_ms is None else min(timeout_ms, _AGAIN_MS)
+            self._about(self._in, 0 if self.at_end or self._size >= FULL else select.POLLIN)
+            self._about(self._out, select.POLLOUT if self._size and not self._stuck else 0)
+            self._uneasy = self.at_end or self._size > 0
         if self.others or self._watched:
             self._watch(list(self.others))
-        if self._stuck:
-            timeout_ms = _AGAIN_MS if timeout_ms is None else min(timeout_ms, _AGAIN_MS)
-        self._about(self._out, select.POLLOUT if self._size and not self._stuck else 0)
         for fd, events in self._poll.poll(timeout_ms):
             if fd == self._wake:
                 os.read(fd, 512)
@@ -149,7 +152,7 @@ class Wire:
         data, at = b"".join(self._waiting), 0
         if self._own:                   # it mostly takes all of it at once
             at = self._take(data)
-        if at < len(data):
+        if at < len(data) and not self.broken:
             at = self._press(data, at, timeout_ms)
         if at == len(data) or self.broken:
             self._waiting = []

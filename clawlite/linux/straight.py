@@ -1,0 +1,87 @@
+"""What an operator's requests need, done straight: no queue of effects, no second look at a line, while nothing stands before them.
+
+1. The gates are core's, and the handlers start in one place, for everybody: ``Straight.start``.  2. Where effects wait already, what
+comes joins them, so that all of it comes in its order.  3. Lines are split all at once; what is not plain goes to the framer.
+"""
+from clawlite.core.effect import LOG
+from clawlite.core.errors import ClawError
+from clawlite.core.image import HAS_SIDE_EFFECTS
+from clawlite.linux import signals
+from clawlite.linux.jsontext import answer
+from clawlite.linux.wire import now_ms
+
+
+class Straight:
+    """The short ways of one shell.
+
+    shell  ``shell.Shell``
+    """
+
+    def __init__(self, shell):
+        self._shell = shell
+        self._effects = shell.agent.effects
+        self._leave = shell.leave
+        self._now_ms = now_ms()         # as of the last read, or the last handler
+        self._open = True               # the framer may hold a line without its end
+
+    def feed(self, data: bytes):
+        """Hand in what has come on the line, one record after the other, each with all that follows from it."""
+        shell, start = self._shell, 0
+        if 13 in data or 30 in data:
+            start = len(data)
+        elif self._open:
+            start = data.find(b"\n") + 1 or len(data)
+        self._open = data[-1] != 10
+        self._now_ms = now_ms()
+        if start:
+            shell.framer.feed(data[:start])
+            shell.take()
+        lines = data[start:].split(b"\n")
+        effects, record = self._effects, shell.session.record
+        for at in range(len(lines) - 1):
+            if shell.code is not None:
+                shell.framer.feed(b"\n".join(lines[at:]))       # for whoever has the line next
+                return
+            if lines[at]:
+                record(lines[at], self._now_ms)
+                if effects:
+                    shell.settle()
+        if lines[-1]:
+            shell.framer.feed(lines[-1])
+            if shell.code is None:
+                shell.framer.next_event()
+
+    def emit(self, effect: tuple):
+        """Carry LOG and SEND out."""
+        if self._effects:
+            self._effects.append(effect)
+        elif effect[0] == LOG:
+            self._shell.log_event(effect)
+        else:
+            self._shell.send(effect)
+
+    def answer(self, id, result) -> bool:
+        """Answer a tool call with its ``tools.Result``; False when others come first."""
+        if self._effects:
+            return False
+        self._shell.wire.write(self._shell.framer.send(answer(id, result).encode()))
+        return True
+
+    def start(self, task: int, tool, arguments: dict, due_ms) -> tuple:
+        """Start a tool's handler; return (its outcome, or None when it goes on; the time)."""
+        shell, state = self._shell, signals.state
+        if tool.flags & HAS_SIDE_EFFECTS and not shell.starting.flush():        # it may never come back
+            return None, self._now_ms
+        if state["terminated"]:         # a turn may want its next tool before the loop sees the signal
+            return (False, ClawError("the agent is ending")), self._now_ms
+        state["leave"], state["inside"] = self._leave, True     # as in signals.interruptible
+        try:
+            outcome = shell.handlers.start(task, tool, arguments, due_ms, now_ms())
+        finally:
+            state["inside"] = False
+            if state["armed"] or state["told"]:
+                signals.calm()
+        if state["interrupts"]:
+            shell.heed()
+        self._now_ms = now_ms()
+        return outcome, self._now_ms
