@@ -40,7 +40,7 @@ class Agent:
         self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again
         self.run = None         # function(task, tool, arguments, due_ms) -> (outcome or None, now_ms) for RUN, likewise
         self.adopt = None       # function(manifest) -> bool: an agent that claw.initialize brought makes way for another one
-        self._max_tasks = max_tasks
+        self.max_tasks = max_tasks
         self._last = 0
         self._chain = None
 
@@ -75,9 +75,9 @@ class Agent:
         budget_ms  after so long it is ended; the time that it waits for a person does not count
         Raises ``InvalidRequest`` when too many are under way.
         """
-        if len(self.tasks) >= self._max_tasks:
+        if len(self.tasks) >= self.max_tasks:
             generator.close()
-            raise InvalidRequest("%d calls are under way already" % self._max_tasks, "wait for one to end")
+            raise InvalidRequest("%d calls are under way already" % self.max_tasks, "wait for one to end")
         self._last = number = self._last + 1
         task = self.tasks[number] = Task(number, generator, ended, once)
         if budget_ms is not None:
@@ -118,13 +118,12 @@ class Agent:
                 value = error = None
                 kind = effect[0]
                 if kind == LOG:
-                    event = effect[1]
-                    if event["event"] == "tool.call":
+                    if effect[1]["event"] == "tool.call":
                         if task.ran_ms is not None:
-                            event["duration_ms"] = now_ms - task.ran_ms
+                            effect[1]["duration_ms"] = now_ms - task.ran_ms
                             task.ran_ms = None
                         if self.calls is not None:
-                            self.calls = self.calls[-7:] + [(event, task.answer)]
+                            self.calls = self.calls[-7:] + [(effect[1], task.answer)]
                             task.answer = None
                     self.emit(effect)
                     continue

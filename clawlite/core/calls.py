@@ -43,13 +43,13 @@ class Calls:
 
     agent     ``agent.Agent``
     alone     function(message), the *reply* of a call that is no part of a batch
-    answered  see ``Session``
+    short     see ``Session``
     """
 
-    def __init__(self, agent, alone, answered):
+    def __init__(self, agent, alone, short):
         self.agent = agent
         self._alone = alone
-        self._answered = answered
+        self._short = short
         self.line_bytes = 0             # of the record that is being taken
 
     def begin(self, id, params: dict, reply, now_ms: int):
@@ -73,10 +73,14 @@ class Calls:
         request.agent = agent
         request.reply_id = id
         request.reply = reply
-        if reply is self._alone:
-            request.answered = self._answered
         if self.line_bytes > PLAIN:
             request.is_long = True
+        short = self._short
+        if short is not None:
+            if reply is self._alone:
+                request.answered = short.answer
+            if policy is None and short.call(name, request, now_ms):
+                return
         request.number = agent.begin(call(image, name, arguments, "operator", policy, request), request.ended, now_ms, None, request)
 
     def _recall(self, now_ms: int) -> Recall:

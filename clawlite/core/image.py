@@ -50,8 +50,10 @@ class Tool:
     Two are set by a shell with room for them (``Image.prepare``):
     fits         function(arguments) -> bool, True only when they fit ``schema``; where it is not, ``check`` decides
     decision     ``policy.Decision`` of a constant tool
+    settled      bool, see linux/flat.py
     """
     fits = decision = None
+    settled = False
 
     def __init__(self, record: list, entry):
         (self.name, self.flags, self.category, self.schema, self.output, self.timeout_ms, self.max_output,

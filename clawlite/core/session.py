@@ -22,10 +22,12 @@ class Session:
 
     agent    ``agent.Agent``; with ``image`` None it gets its image from the manifest in ``initialize`` (linux/vacant.py)
     loads    the shell's JSON decoder: bytes -> value, raises ``ParseError``
-    answered  function(id, ``tools.Result``) -> bool: True when a shell has answered a tool call so, quicker than by an effect
+    short    what a shell does itself, quicker than by effects (linux/straight.py), or None:
+             answer(id, ``tools.Result``) -> bool, True when it has answered a tool call so;
+             call(name, ``once.Once``, now_ms) -> bool, True when it has run one whose tool is ``settled`` to its end
     """
 
-    def __init__(self, agent, loads, answered=None):
+    def __init__(self, agent, loads, short=None):
         self.agent = agent
         self._reply = self._send        # one bound method for all who wait
         self._loads = loads
@@ -34,7 +36,7 @@ class Session:
         self._open = False
         self._beat_ms = None
         self._clock = None              # (epoch seconds, at monotonic ms), None while the clock is unset
-        self._calls = Calls(agent, self._reply, answered)
+        self._calls = Calls(agent, self._reply, short)
 
     def set_clock(self, epoch_s: int, now_ms: int):
         """Say what time it is: for the time stamps of heartbeats."""

@@ -4,6 +4,7 @@
 
 1. ``call`` is a generator of effects; whoever drives it carries them out.  2. A gate that cannot decide denies.
 3. A handler that fails gives a result with ``is_error``; a gate that says no raises.  4. Whatever the end, it is logged.
+5. A shell may go straight where every gate but those of arguments and id says yes for good (linux/flat.py, ``settled``: add a new gate there).
 """
 from clawlite.core import policy
 from clawlite.core.effect import APPROVE, ASK, LOG, RESOLVE, RESUME, RUN, STORE
@@ -25,13 +26,13 @@ class Result:
     original_bytes  int, bytes before the cut, or 0 when nothing was cut
     size            int, bytes of the text, or 0 where nobody has counted them
     """
-    size = 0
 
-    def __init__(self, text: str, is_error: bool, value=None, original_bytes: int = 0):
+    def __init__(self, text: str, is_error: bool, value=None, original_bytes: int = 0, size: int = 0):
         self.text = text
         self.is_error = is_error
         self.value = value
         self.original_bytes = original_bytes
+        self.size = size
 
     def to_json(self) -> dict:
         """Return the result of ``claw.tool.call`` (CKP 0.2.0, 9.3.2), the cut made explicit."""
@@ -79,13 +80,18 @@ def call(image, name: str, arguments, caller: str, override=None, once=None):
         event["tool"] = name = tool.name
         result = yield from _gated(image, tool, arguments, override, event, once)
     except ClawError as e:
-        event["status"] = "refused" if not isinstance(e, ToolTimeout) else "timeout"
-        event["code"] = e.code
+        refused(event, e)
         yield (LOG, event)
         raise
     event["status"] = "error" if result.is_error else "ok"
     yield (LOG, event)
     return result
+
+
+def refused(event: dict, e):
+    """Put into *event* how a call ended that ``ClawError`` *e* ended."""
+    event["status"] = "refused" if not isinstance(e, ToolTimeout) else "timeout"
+    event["code"] = e.code
 
 
 def known(image, name):
@@ -145,7 +151,7 @@ def _gated(image, tool, arguments, override, event, once):
     else:
         from clawlite.core.retry import attempts
         outcome = yield from attempts(_run, tool, arguments, event)
-    return _result(tool, outcome, image, event)
+    return result_of(tool, outcome, image, event)
 
 
 def _run(tool, arguments):
@@ -203,7 +209,8 @@ def _denied(tool, rule):
     return PolicyDenied("Policy denied: rule %s blocks %s%s" % (rule[0], tool.name, ": " + rule[2] if rule[2] else ""), "", data)
 
 
-def _result(tool, outcome, image, event):
+def result_of(tool, outcome, image, event) -> Result:
+    """Return what a handler's *outcome* comes to.  Raises ``ToolTimeout``, ``ProviderError``, ``SandboxDenied``."""
     done, value = outcome
     if not done:
         if isinstance(value, (ToolTimeout, ProviderError, SandboxDenied, InvalidParams)):
@@ -226,9 +233,7 @@ def _result(tool, outcome, image, event):
         text, value = image.guard.result(tool.name, _cut(data, tool.max_output + _BEYOND) if size > tool.max_output + _BEYOND else text, value, event)
         data = text.encode()
     if not part_of and size <= tool.max_output and len(data) <= tool.max_output:
-        result = Result(text, failed, value)
-        result.size = len(data)
-        return result
+        return Result(text, failed, value, 0, len(data))
     return Result(_cut(data, tool.max_output), failed, value, part_of or size)
 
 

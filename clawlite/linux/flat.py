@@ -4,6 +4,8 @@
 2. Plain is a member of one type, with bounds or a list of strings at most; 1.0 as an integer is left to ``check``.
 """
 from clawlite.core import policy
+from clawlite.core.image import GENERATOR, HAS_SIDE_EFFECTS, IDEMPOTENT, READ_ONLY
+from clawlite.core.tools import OBSERVER
 
 
 
@@ -20,10 +22,18 @@ _BOUNDS = {11: (_LENGTH, 0), 12: (_LENGTH, 1), 13: (_NUMBER, 0), 14: (_NUMBER, 1
 
 
 def prepare(image, tool):
-    """Give *tool* what makes its calls quick: ``fits``, and its ``decision`` when that is always the same."""
+    """Give *tool* what makes its calls quick: ``fits``, its ``decision`` when that is always the same, and whether it is ``settled``."""
     tool.fits = proof(tool.schema)
     if tool.constant:
         tool.decision = policy.decide(image, tool.entry, [])
+    tool.settled = tool.fits is not None and settled(image, tool)
+
+
+def settled(image, tool) -> bool:
+    """Return whether all gates let any call of *tool* pass whose arguments fit and whose request is new, and nothing on its way waits."""
+    return (tool.constant and tool.decision.action in (policy.ALLOW, policy.AUDIT) and image.agent.autonomy != OBSERVER
+            and tool.flags & (READ_ONLY | IDEMPOTENT) != 0 and not tool.flags & (GENERATOR | HAS_SIDE_EFFECTS) and tool.retry is None
+            and image.guard is None and image.agent.calls_per_minute is None and not image.agent.isolation)
 
 
 def proof(program):

@@ -55,7 +55,7 @@ class Shell:
         watched = image.size_of(TELEMETRY) > 0
         if operator and not watched:    # who looks on sees effects; a person may interrupt what they do not know to have begun
             self.agent.run, self.agent.emit = self.straight.start, self.straight.emit
-        self.session = Session(self.agent, request, None if watched else self.straight.answer)
+        self.session = Session(self.agent, request, self.straight if operator and not watched else None)
         self.session.set_clock(int(time.time()), now)
         self.operator = operator
         self.terminal = not operator and os.isatty(0)

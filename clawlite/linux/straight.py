@@ -4,8 +4,10 @@
 comes joins them, so that all of it comes in its order.  3. Lines are split all at once; what is not plain goes to the framer.
 """
 from clawlite.core.effect import LOG
-from clawlite.core.errors import ClawError
+from clawlite.core.errors import ClawError, unexpected
 from clawlite.core.image import HAS_SIDE_EFFECTS
+from clawlite.core.policy import ACTIONS
+from clawlite.core.tools import refused, result_of
 from clawlite.linux import signals
 from clawlite.linux.jsontext import answer
 from clawlite.linux.wire import now_ms
@@ -21,6 +23,9 @@ class Straight:
         self._shell = shell
         self._effects = shell.agent.effects
         self._leave = shell.leave
+        self._handlers = shell.handlers # of this process: others may take their place
+        self._agent = shell.agent
+        self._image = shell.agent.image
         self._now_ms = now_ms()         # as of the last read, or the last handler
         self._open = True               # the framer may hold a line without its end
 
@@ -65,6 +70,34 @@ class Straight:
         if self._effects:
             return False
         self._shell.wire.write(self._shell.framer.send(answer(id, result).encode()))
+        return True
+
+    def call(self, name: str, request, at_ms: int) -> bool:
+        """Run a new request whose tool is ``settled`` and whose arguments fit; False, and nothing done, when it is not one."""
+        agent, image, recall, arguments = self._agent, self._image, request.recall, request.asked[1]
+        tool = image.tool(name)
+        if (tool is None or not tool.settled or self._effects or request.id in recall.known or request.id in recall.held
+                or not tool.fits(arguments) or self._shell.handlers is not self._handlers or len(agent.tasks) >= agent.max_tasks):
+            return False
+        request.admit(tool)
+        decision = tool.decision
+        rule = decision.rule
+        event = {"event": "tool.call", "tool": tool.name, "caller": "operator", "arguments": arguments, "image": image.id, "request_id": request.id,
+                 "action": ACTIONS[decision.action], "rule_id": rule[0], "trace": decision.trace}
+        outcome, now_ms = self.start(0, tool, arguments, None)
+        result = error = None
+        try:
+            result = result_of(tool, outcome, image, event)
+            event["status"] = "error" if result.is_error else "ok"
+        except ClawError as e:
+            error = e
+            refused(event, e)
+        except Exception as e:
+            error = unexpected(e)
+        if "status" in event:
+            event["duration_ms"] = now_ms - at_ms
+            self.emit((LOG, event))
+        request.ended(result, error, now_ms)
         return True
 
     def start(self, task: int, tool, arguments: dict, due_ms) -> tuple:
