@@ -67,20 +67,14 @@ class Calls:
         if sandbox != image.agent.sandbox and "sandbox" in context:
             field(context, "sandbox", str, "context.", False)
             raise InvalidParams("context.sandbox: unknown sandbox %s" % sandbox[:60], "this agent has: %s" % image.agent.sandbox)
-        recall = agent.recall or self._recall(now_ms)
-        recall.now_ms = now_ms
-        request = Call(recall, request_id.lower(), [None, arguments, identity, policy, sandbox])
+        request = Call(self._recall(now_ms), request_id.lower(), [None, arguments, identity, policy, sandbox])
         request.agent = agent
         request.reply_id = id
         request.reply = reply
         if self.line_bytes > PLAIN:
             request.is_long = True
-        short = self._short
-        if short is not None:
-            if reply is self._alone:
-                request.answered = short.answer
-            if policy is None and short.call(name, request, now_ms):
-                return
+        if self._short is not None and policy is None and self._short.call(name, request, reply is self._alone, now_ms):
+            return
         request.number = agent.begin(call(image, name, arguments, "operator", policy, request), request.ended, now_ms, None, request)
 
     def _recall(self, now_ms: int) -> Recall:

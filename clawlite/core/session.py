@@ -22,9 +22,8 @@ class Session:
 
     agent    ``agent.Agent``; with ``image`` None it gets its image from the manifest in ``initialize`` (linux/vacant.py)
     loads    the shell's JSON decoder: bytes -> value, raises ``ParseError``
-    short    what a shell does itself, quicker than by effects (linux/straight.py), or None:
-             answer(id, ``tools.Result``) -> bool, True when it has answered a tool call so;
-             call(name, ``once.Once``, now_ms) -> bool, True when it has run one whose tool is ``settled`` to its end
+    short    what a shell does itself, quicker than by effects (linux/straight.py), or None: call(name, ``calls.Call``, alone, now_ms)
+             -> bool, True when it has run one to its end; *alone*: it is no part of a batch
     """
 
     def __init__(self, agent, loads, short=None):

@@ -72,7 +72,7 @@ class Straight:
         self._shell.wire.write(self._shell.framer.send(answer(id, result).encode()))
         return True
 
-    def call(self, name: str, request, at_ms: int) -> bool:
+    def call(self, name: str, request, alone: bool, at_ms: int) -> bool:
         """Run a new request whose tool is ``settled`` and whose arguments fit; False, and nothing done, when it is not one."""
         agent, image, recall, arguments = self._agent, self._image, request.recall, request.asked[1]
         tool = image.tool(name)
@@ -80,6 +80,8 @@ class Straight:
                 or not tool.fits(arguments) or self._shell.handlers is not self._handlers or len(agent.tasks) >= agent.max_tasks):
             return False
         request.admit(tool)
+        if alone:
+            request.answered = self.answer
         decision = tool.decision
         rule = decision.rule
         event = {"event": "tool.call", "tool": tool.name, "caller": "operator", "arguments": arguments, "image": image.id, "request_id": request.id,
