@@ -75,8 +75,8 @@ def _files(files) -> list:
     if files is None:
         return [profile.DENY, [], []]
     mode = FILES[files.mode]
-    mounts = [[mount.path, mount.permissions == "rw" and mode != profile.READ_ONLY] for mount in files.mount_paths or []]
-    return [mode, mounts, list(files.denied_paths or [])]
+    mounts = [[normalise(mount.path) or "", mount.permissions == "rw" and mode != profile.READ_ONLY] for mount in files.mount_paths or []]
+    return [mode, mounts, [normalise(path) or "" for path in files.denied_paths or []]]         # a relative one is below /workspace
 
 
 def _secrets(secrets) -> list:

@@ -101,6 +101,24 @@ def test_arguments_have_bounds(tmp_path, name, good, bad):
         assert check(image.tool(name).schema, arguments, image.automaton)
 
 
+def files(**more) -> dict:
+    return {"level": "process", "capabilities": {"filesystem": dict({"mode": "scoped"}, **more)}}
+
+
+def test_paths_of_a_sandbox_are_absolute_in_the_image(tmp_path):
+    mounts = [{"path": path, "permissions": "rw"} for path in ("/workspace/", "data", "/srv//x/../y", "/")]
+    image = build(tmp_path, "read-file", sandbox=files(mount_paths=mounts, denied_paths=["private", "./a/..", "/etc/shadow/"]))
+    profile = Profile(image.section(layout.SANDBOX))
+    assert [path for path, _ in profile.mounts] == ["/workspace", "/workspace/data", "/srv/y", "/"]
+    assert profile.denied == ["/workspace/private", "/workspace", "/etc/shadow"]
+
+
+@pytest.mark.parametrize("path, said", [("~/.ssh", "no home is known"), ("", "a path from the root"), ("x" * 4097, "a path from the root")])
+def test_a_path_that_means_nothing_is_refused(tmp_path, path, said):
+    assert said in problem(tmp_path, "read-file", sandbox=files(denied_paths=[path]))
+    assert said in problem(tmp_path, "read-file", sandbox=files(mount_paths=[{"path": path, "permissions": "ro"}]))
+
+
 # -- shell rules
 
 def test_shell_rules_are_compiled_into_the_image(tmp_path):
