@@ -89,7 +89,12 @@ class Engine:
             plan = plans.make(profile, job, self._workspace, self._hidden, None if due_ms is None else max(due_ms - now_ms, 0),
                               self._relaxed)
             packed = job.pack()
-            self._send(number, profile, job, plan, packed, now_ms)
+            try:
+                self._send(number, profile, job, plan, packed, now_ms)
+            except (BrokenPipeError, ConnectionResetError):     # the server died since, and has not heard of this call
+                self._lose()
+                self.prepare()
+                self._send(number, profile, job, plan, packed, now_ms)
         except ClawError as e:
             return False, e
         except ValueError as e:
@@ -100,8 +105,8 @@ class Engine:
         return None
 
     def _send(self, number: int, profile, job, plan: dict, packed: bytes, now_ms: int):
-        talk, their_talk = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-        line, their_line = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        talk, their_talk = _pair()
+        line, their_line = _pair()
         fds = [their_talk.fileno(), their_line.fileno()]
         memory = [spawn.memory("plan", marshal.dumps(plan)), spawn.memory("job", packed)]
         try:
@@ -312,6 +317,10 @@ class Engine:
             select.select([self._server[1]], [], [], 10)
             self._hear()
         return report(self, self._found, self._uid)
+
+
+def _pair() -> tuple:
+    return _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
 
 
 def _error(value: dict) -> ClawError:

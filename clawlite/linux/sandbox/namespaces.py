@@ -193,6 +193,12 @@ class Root:
         os.makedirs(new, exist_ok=True)
         mount("tmpfs", new, "tmpfs", _NOSUID | _NODEV, "mode=1777,size=%dm" % megabytes)
 
+    def pin(self, path: str):
+        """Make the folder *path* of the new root a mount of its own, so that it cannot be renamed; no other kind of thing is one."""
+        new = self.at(path)
+        if os.path.isdir(new) and not os.path.islink(new):
+            mount(new, new, None, _BIND | _REC)
+
     def mask(self, path: str):
         """Cover what is at *path* of the new root with nothing that can be read, written or entered."""
         new = self.at(path)

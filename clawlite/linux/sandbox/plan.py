@@ -59,14 +59,16 @@ def make(profile, job, workspace: str, hidden: list, due_ms, relaxed=()) -> dict
         mounts.append((folder, "/workspace", writable))
         if whole:
             mounts.append((folder, folder, writable))
+    _check_nested(mounts)
     for source, target, _ in mounts:
         if source != folder and not source.startswith(str(folder) + "/") and _covers(hidden, source):
             raise SandboxDenied("%s holds the agent's own state, no tool may see it" % target, "mount another folder")
     mounts = sorted({m[1]: m for m in mounts if not _covers(denied, m[0])}.values(), key=lambda m: m[1].count("/"))
+    masks = _masks(mounts, denied, hidden, folder, whole)
     cwd = job.cwd or (_seen(folder, mounts) if folder is not None else "")
     return {
         "kind": job.KIND, "name": profile.name, "network": profile.network, "whole": whole,
-        "mounts": _python(job, whole) + mounts, "masks": _masks(mounts, denied, hidden, folder, whole),
+        "mounts": _python(job, whole) + mounts, "masks": masks, "pins": _pins(mounts, masks, whole),
         "absent": _absent(profile, job, mounts, denied, whole), "is_own": folder is not None and _covers(hidden, folder),
         "denied": denied, "hidden": hidden, "folder": folder, "relaxed": sorted(relaxed), "cwd": cwd or "", "env": _environment(),
         "memory_mb": profile.memory_mb, "cpu_shares": profile.cpu_shares, "max_processes": profile.max_processes,
@@ -97,6 +99,15 @@ def _declared(profile, workspace: str) -> list:
     return result
 
 
+def _check_nested(mounts: list):
+    """Refuse a mount that lies in a writable one by its name and elsewhere by a link that a tool may have made."""
+    for source, target, _ in mounts:
+        for outer, above, writable in mounts:
+            if writable and target.startswith(above.rstrip("/") + "/") and source != outer + target[len(above.rstrip("/")):]:
+                raise SandboxDenied("%s is below %s, which tools may write to, and leads to %s" % (target, above, source),
+                                    "mount %s itself, or take the link away" % source)
+
+
 def _seen(folder: str, mounts: list) -> str:
     """Return the path by which the workspace is known inside: its own when that is mounted, else /workspace."""
     return folder if any(target == folder for _, target, _ in mounts) else "/workspace"
@@ -122,6 +133,23 @@ def _masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list
             if path.startswith(below):
                 result.append(os.path.join(target, path[len(below):]))
     return result
+
+
+def _pins(mounts: list, masks: list, whole: int) -> list:
+    """Return the folders between a writable mount and what is mounted or covered below it, the upper ones first.
+
+    Each becomes a mount of its own, which cannot be renamed: a tool that moved the folder above a denied path away would find what is
+    in it by another name in its next call, and could leave a link where the next call looks for a folder.
+    """
+    roots = sorted(["/"] if whole == WHOLE_WRITE else [target for _, target, writable in mounts if writable], key=len)
+    result = set()
+    for path in masks + [target for _, target, _ in mounts]:
+        above = [root for root in roots if path != root and _covers([root], path)]
+        parent = os.path.dirname(path)
+        while above and len(parent) > len(above[-1]):
+            result.add(parent)
+            parent = os.path.dirname(parent)
+    return sorted(result - {target for _, target, _ in mounts}, key=lambda one: (one.count("/"), one))
 
 
 def _absent(profile, job, mounts: list, denied: list, whole: int) -> list:

@@ -74,6 +74,7 @@ class _Server:
         self._idle = None                       # the pid of the one that waits for a call
         self._wasted = 0                        # wardens that ended before they had one
         self._taken = os.pipe()
+        self._life = os.pipe()
         self._poll = select.poll()
         self._poll.register(control, 0)         # tells a hang-up alone: calls are for the wardens
         self._poll.register(self._taken[0], select.POLLIN)
@@ -98,9 +99,10 @@ class _Server:
         if pid == 0:
             try:
                 os.close(self._taken[0])
+                os.close(self._life[1])
                 for fd in self._running:
                     os.close(fd)
-                warden.wait(self._control.detach(), self._taken[1], self._found, self._uid, self._filters)
+                warden.wait(self._control.detach(), self._taken[1], self._life[0], self._found, self._uid, self._filters)
             finally:
                 os._exit(70)
         fd = os.pidfd_open(pid)

@@ -21,11 +21,12 @@ class Refused(Exception):
     """The sandbox cannot be built: reason, hint."""
 
 
-def wait(control: int, taken: int, found: dict, uid, filters):
+def wait(control: int, taken: int, life: int, found: dict, uid, filters):
     """Wait for a call and run it.  Never returns.
 
     control  the server's line to the agent: whichever warden is idle takes the next call from it
     taken    a pipe; one byte tells the server that this warden has a call
+    life     a pipe that hangs up when the server has gone
     found    what the probe says;  uid  of the tools, or None;  filters  function(seccomp.Rules) -> code
     """
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -51,7 +52,9 @@ def wait(control: int, taken: int, found: dict, uid, filters):
         os._exit(0)
     os.write(taken, b"T")
     os.close(taken)
-    _run(fds, found, uid, pid, ours)
+    if found["profile"] == "L":                         # here nobody else ends what the child left behind: so not before that is done
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 0)
+    _run(fds, found, uid, pid, ours, life)
 
 
 def take(calls):
@@ -65,7 +68,7 @@ def take(calls):
     return fds.tolist()
 
 
-def _run(fds: list, found: dict, uid, pid: int, to_child):
+def _run(fds: list, found: dict, uid, pid: int, to_child, life: int):
     plan_fd, job_fd, talk, line = fds
     agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
     try:
@@ -88,7 +91,7 @@ def _run(fds: list, found: dict, uid, pid: int, to_child):
             child.become(uid)
             syscalls.drop_capabilities()
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
-        end = watch.Watch(plan, agent, pid, output[0]).run()
+        end = watch.Watch(plan, agent, pid, output[0], life).run()
     except Refused as e:
         end = {"refused": e.args[0], "hint": e.args[1]}
     except Exception as e:                              # ours to mend; the agent says so
@@ -161,6 +164,8 @@ def _root(plan: dict):
             continue
         except OSError as e:
             raise Refused("%s: %s" % (target, e.strerror), "uid %d of the agent must be able to reach it" % os.getuid()) from None
+    for target in plan["pins"]:
+        root.pin(target)
     for target in plan["masks"]:
         root.mask(target)
     root.close()

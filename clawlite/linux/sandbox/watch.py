@@ -30,7 +30,7 @@ def tell(agent, message: bytes):
 class Watch:
     """One running child, from its start to the end of its tree."""
 
-    def __init__(self, plan: dict, agent, pid: int, output: int):
+    def __init__(self, plan: dict, agent, pid: int, output: int, life: int):
         self._plan, self._agent, self._pid, self._output = plan, agent, pid, output
         self._tree = limits.everybody if plan["profile"] == "N" else limits.descendants
         self._memory = plan["memory_mb"] << 20 if plan["memory_mb"] is not None else None
@@ -40,6 +40,7 @@ class Watch:
         self._look_at = 0.0
         self._poll = select.poll()
         self._poll.register(agent, select.POLLHUP | select.POLLRDHUP)
+        self._poll.register(life, 0)                    # tells a hang-up: the server has gone
         self._door = os.pidfd_open(pid)
         self._poll.register(self._door, select.POLLIN)
         if output >= 0:

@@ -138,3 +138,34 @@ def test_a_folder_that_the_tools_may_not_write(place):
     elif os.geteuid() == 0:
         assert good and value["exit_code"] != 0
     other.rmdir()
+
+
+def test_what_is_denied_does_not_come_back_under_another_name(place):
+    deep = place.folder / "ws" / "a" / "b"
+    deep.mkdir(parents=True)
+    (deep / "key").write_text("canary-deep")
+    (deep / "other").write_text("other")
+    ws = str(place.folder / "ws")
+    scoped = {"mounts": [[ws, True]], "denied": [str(deep / "key")]}
+    for command in ("mv a z", "mv a/b a/c", "mv a/b b", "mv a private/", "ln -s / a/b/link; mv a/b/key a/b/k", "rm -rf a"):
+        place.shell(command, **scoped)
+    said = place.shell("find . -name key -o -name k | xargs cat; cat z/b/key a/c/key b/key a/b/k a/b/key", **scoped)
+    assert "canary-deep" not in said["output"]
+    assert (deep / "key").read_text() == "canary-deep"
+
+
+def test_a_mount_below_a_writable_one_is_not_led_elsewhere(place):
+    ws = place.folder / "ws"
+    (ws / "n" / "m").mkdir(parents=True)
+    mounts = [[str(ws), True], [str(ws / "n" / "m"), False]]
+    assert place.shell("mv n gone; ln -s %s n; ls" % (place.folder / "out"), mounts=mounts)["exit_code"] in (0, 1)
+    if place.profile == "N":
+        assert (ws / "n" / "m").is_dir() and not (ws / "n").is_symlink()
+    if not (ws / "n").is_symlink():
+        (ws / "n" / "m").rmdir()
+        (ws / "n").rmdir()
+        (ws / "n").symlink_to(place.folder)
+    mounts = [[str(ws), True], [str(ws / "n" / "out"), False]]
+    good, value = place.run(["command", ["sh", "-c", "cat n/out/secret %s/out/secret" % place.folder]], mounts=mounts)
+    (ws / "n").unlink()
+    assert not good and value[1] == -32010 and "link" in value[3]
