@@ -2,7 +2,8 @@
 
 WHAT is ``calls`` or ``turns``.  The real
 shell of firmware-host/micropython does the work; only its output goes nowhere.  Prints one JSON line: nanoseconds of
-each block, heap in use (bytes, after a collection) when it is READY and after all, and the modules that were loaded.
+each block, heap in use (bytes, after a collection) when it is READY, after the first 100 of 1,000 or more and after all, and the
+modules that were loaded.
 """
 import gc
 import json
@@ -11,6 +12,7 @@ import time
 
 gc.collect()
 START = gc.mem_alloc()
+EARLY = 100
 
 
 class Sink:
@@ -69,8 +71,13 @@ def main(what: str, image: str, count: str) -> None:
         with open(folder + "/lines", "rb") as file:
             function = calls(device, file.read().split(b"\n")[:-1])
     function()
-    found = []
+    found, early = [], None
     left = int(count)
+    if left >= EARLY * 10:              # whether the heap grows: what was in use when it had run in
+        for _ in range(EARLY):
+            function()
+        gc.collect()
+        early = gc.mem_alloc()
     while left > 0:
         times = min(left, max(1, int(count) // 31))
         begin = time.ticks_us()
@@ -81,7 +88,7 @@ def main(what: str, image: str, count: str) -> None:
     peak = gc.mem_alloc()
     gc.collect()
     device.handlers.close()
-    print(json.dumps({"ns": found, "start": START, "ready": ready, "after": gc.mem_alloc(), "free": gc.mem_free(), "uncollected": peak,
+    print(json.dumps({"ns": found, "start": START, "ready": ready, "after": gc.mem_alloc(), "free": gc.mem_free(), "uncollected": peak, "early": early,
                       "modules": sorted(sys.modules)}))
 
 

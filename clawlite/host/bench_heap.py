@@ -10,7 +10,7 @@ import threading
 from clawlite.host.bench_micropython import STEPS, Board
 
 TEXT = "The garden is green. " * 600
-TURN_KIB = 128                  # the target of the project
+TURN_KIB = 96                   # the target of the project
 _ARGUMENTS = '{"where":"bed 2"}'
 _CLAW = """claw: "0.3.0"
 kind: Claw
@@ -59,7 +59,7 @@ def _parts() -> list:
 APIS = (("OpenAI-compatible", "openai-compatible", _openai), ("Anthropic", "anthropic-native", _anthropic))
 
 
-class _Server(socketserver.ThreadingTCPServer):
+class Server(socketserver.ThreadingTCPServer):
     """Answers with the call until a request holds its result, then with the text."""
     daemon_threads = True
 
@@ -83,6 +83,13 @@ class _Connection(socketserver.StreamRequestHandler):
             pass
 
 
+def project(folder: str, protocol: str, port: int) -> None:
+    """Write an agent with one tool and a provider on *port* of this machine into *folder*."""
+    for name, content in (("claw.yaml", _CLAW % (protocol, port)), ("tools.py", _TOOLS)):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(content)
+
+
 def turns(bench):
     """Yield a row for each API."""
     from clawlite.host.build import build_beside
@@ -91,12 +98,10 @@ def turns(bench):
     with open(start, "w", encoding="utf-8") as file:
         file.write("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
     for name, protocol, events in APIS:
-        with _Server(*events()) as server:
+        with Server(*events()) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             folder = bench.make(protocol)
-            for file_name, content in (("claw.yaml", _CLAW % (protocol, server.server_address[1])), ("tools.py", _TOOLS)):
-                with open(os.path.join(folder, file_name), "w", encoding="utf-8") as file:
-                    file.write(content)
+            project(folder, protocol, server.server_address[1])
             heap = board.smallest([start, build_beside(folder)], TEXT.strip().encode(), b"how is it?\n", BOARD_KEY="key")
             server.shutdown()
         yield board.row(f"smallest heap for a turn, {name}", "KiB", [heap],
