@@ -145,7 +145,7 @@ class Peer:
         hello = await self.read()
         assert hello["method"] == "claw.gateway.hello" and hello["params"]["version"] == 1
         self.send({"jsonrpc": "2.0", "id": hello["id"], "result": {
-            "version": 1, "boot": self.boot, "agent": "garden", "keep": 2048, "record": 8192, "image": self.image}})
+            "version": 1, "boot": self.boot, "agent": "garden", "record": 8192, "image": self.image}})
         return self
 
     def send(self, message):
@@ -220,7 +220,7 @@ class LineBoard:
     def _take(self, message: dict):
         if message.get("method") == "claw.gateway.hello":
             self._send({"jsonrpc": "2.0", "id": message["id"], "result": {
-                "version": 1, "boot": "0badcafe", "agent": "garden", "keep": 2048, "record": 8192, "image": self._image}})
+                "version": 1, "boot": "0badcafe", "agent": "garden", "record": 8192, "image": self._image}})
             self._send({"jsonrpc": "2.0", "method": "claw.gateway.message", "params": {"id": "a", "role": "user", "text": self._question}})
             self._send({"jsonrpc": "2.0", "id": "a", "method": "claw.gateway.provider", "params": {"provider": "remote", "max_tokens": 0, "seen": 0}})
         elif message.get("method") == "claw.gateway.text":

@@ -43,7 +43,7 @@ async def _serve(projects, port_names, listen, certificate, key, secret) -> int:
     codes = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, lambda number=number: (codes.append(number), over.set()))
-    gateway = Gateway(Images(projects or ["."], note), await Store.open(os.path.join(folder(), "gateway.db")), secret, note)
+    gateway = Gateway(Images(projects or ["."], note), await Store.open(os.path.join(folder(), "gateway.db"), note), secret, note)
     try:
         gateway.note("agents: " + (", ".join(gateway.images.agents()) or "none that could be read"))
         entries = [ports.choose(name) for name in port_names] or ([] if listen else [ports.choose()])

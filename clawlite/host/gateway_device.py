@@ -5,6 +5,7 @@
 3. A request is known by its id.  One that comes again, after the link broke, is not asked again: what is missing is sent.
 4. Answers are kept for KEPT_S, the last KEPT of them.
 """
+import asyncio
 import json
 import time
 
@@ -21,7 +22,7 @@ KEPT, KEPT_S = 8, 600           # answers that are done; seconds
 RUNNING = 4                     # requests of one device at once
 AHEAD = 2048                    # bytes that wait for the link before more records go to it
 MAX_ASKED = 1 << 20             # bytes of a request's conversation
-_KEEP = (256, 65536)            # what a device may want kept of an answer
+_KEEP = 65536                   # bytes of an answer that a provider holds; what the device remembers of it is its own
 _RECORD = (1024, 1 << 20)       # how long a record it may take
 _PREFIX = "claw.gateway."
 
@@ -46,7 +47,8 @@ class Device:
         self._gateway = gateway
         self._link = self._image = self._boot = self._meter = None
         self._refusal = ProviderError("this device has not said which image it runs")
-        self._keep = self._record = 0
+        self._record = 0
+        self._is_greeted = False        # over this link
         self._providers = {}            # name -> Provider
         self._jobs = {}                 # id -> Job, the oldest first
         self._sent = {}                 # id -> records of it that went over this link
@@ -61,7 +63,7 @@ class Device:
 
     def up(self, link) -> None:
         """A link stands: ask who is there.  *link* has ``send(record)``, ``waiting``."""
-        self._link, self._sent = link, {}
+        self._link, self._sent, self._is_greeted = link, {}, False
         link.send(dumped({"jsonrpc": "2.0", "id": "hello", "method": _PREFIX + "hello", "params": {"version": VERSION}}))
 
     def down(self) -> None:
@@ -94,7 +96,9 @@ class Device:
         if not isinstance(message, dict):
             return False
         if message.get("id") == "hello" and "method" not in message:
-            self._greeted(message.get("result"))
+            if not self._is_greeted:
+                self._is_greeted = True
+                self._greeted(message.get("result"))
             return True
         method, params = message.get("method"), message.get("params")
         if not isinstance(method, str) or not method.startswith(_PREFIX):
@@ -116,7 +120,7 @@ class Device:
             self._gateway.note(f"{self.name}: asks nothing of a gateway" if not isinstance(told, dict) else
                                f"{self.name}: speaks version {told.get('version')} of these records, this gateway {VERSION}")
             return
-        self._keep, self._record = _between(told.get("keep"), _KEEP), _between(told.get("record"), _RECORD)
+        self._record = _between(told.get("record"), _RECORD)
         image = self._gateway.images.find(digest)
         if boot != self._boot or image is not self._image:
             for id in list(self._jobs):
@@ -186,7 +190,7 @@ class Device:
             row = next((row for row in rows if row[0] == name), None)
             if row is None:
                 raise ProviderError("the image has no such provider")
-            self._providers[name] = Provider(row, *self._gateway.codecs, self._keep)
+            self._providers[name] = Provider(row, *self._gateway.codecs, _KEEP)
         return self._providers[name]
 
     def _services(self) -> Services:
@@ -207,9 +211,14 @@ class Device:
 
     def _ended(self, job) -> None:
         self._gateway.ended(self, job)
-        now = job.ended_s
+        self._tidy()
+        asyncio.get_running_loop().call_later(KEPT_S, self._tidy)
+
+    def _tidy(self) -> None:
+        """Forget answers that nobody asks for any more."""
+        now = asyncio.get_running_loop().time()
         done = [job for job in self._jobs.values() if job.is_done]
-        for old in done[:-KEPT] + [job for job in done[-KEPT:] if now - job.ended_s > KEPT_S]:
+        for old in done[:-KEPT] + [job for job in done[-KEPT:] if now - job.ended_s >= KEPT_S]:
             self._jobs.pop(old.id)
             self._sent.pop(old.id, None)
 

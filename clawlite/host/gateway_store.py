@@ -5,6 +5,7 @@ Everything is read once, at the start, and written as it changes; the file is th
 import asyncio
 import json
 import os
+import sqlite3
 import time
 
 from clawlite.core.errors import ClawError
@@ -21,16 +22,20 @@ CREATE TABLE IF NOT EXISTS audit (id INTEGER PRIMARY KEY, time_s INTEGER, device
 
 
 class Store:
-    """An open store; ``open`` makes one."""
+    """An open store; ``open`` makes one.  What cannot be written is told once, and counts until the process ends."""
 
-    def __init__(self, db, spent: dict):
-        self._db, self._spent = db, spent
+    def __init__(self, db, spent: dict, note):
+        self._db, self._spent, self._note = db, spent, note
+        self._is_broken = False
         self._tasks = set()
         self._written = 0
 
     @classmethod
-    async def open(cls, path: str):
-        """Return the store in the file *path*, made when it is not there.  Raises ``ClawError``."""
+    async def open(cls, path: str, note):
+        """Return the store in the file *path*, made when it is not there.  Raises ``ClawError``.
+
+        note  function(text) for who runs the gateway
+        """
         import aiosqlite
         try:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -40,7 +45,7 @@ class Store:
             rows = await db.execute_fetchall("SELECT device, agent, meters FROM spent")
         except (OSError, aiosqlite.Error) as e:
             raise ClawError(f"{path}: {e}", "make room, or set $CLAWLITE_STATE") from None
-        return cls(db, {(device, agent): json.loads(meters) for device, agent, meters in rows})
+        return cls(db, {(device, agent): json.loads(meters) for device, agent, meters in rows}, note)
 
     def spent(self, device: str, agent: str) -> dict:
         """Return what *device* has used as *agent*, to be changed by ``core.ledger.add``."""
@@ -79,6 +84,14 @@ class Store:
         task.add_done_callback(self._tasks.discard)
 
     async def _write(self, statement: str, values: tuple) -> None:
+        try:
+            await self._execute(statement, values)
+        except sqlite3.Error as e:
+            if not self._is_broken:
+                self._is_broken = True
+                self._note(f"gateway.db cannot be written: {e}")
+
+    async def _execute(self, statement: str, values: tuple) -> None:
         await self._db.execute(statement, values)
         self._written += 1
         if self._written % _EACH == 0:

@@ -159,7 +159,7 @@ class Uplink:
     def _greeted(self, id):
         image = self._agent.image
         self._stdio.record({"jsonrpc": "2.0", "id": id, "result": {
-            "version": 1, "boot": self._boot, "agent": image.agent.name, "keep": _KEEP, "record": _MAX_RECORD,
+            "version": 1, "boot": self._boot, "agent": image.agent.name, "record": _MAX_RECORD,
             "image": str(hexlify(image.read(image.seal_at + 7, 32)), "utf-8")}})
         self._is_up = True
         for task in sorted(self._asked):

@@ -48,8 +48,8 @@ def test_a_turn_record_by_record(agent):
     gateway = Gateway(agent.input)
     gateway.run(lambda: b"~0000r" in agent.seen or b"> " in gateway.text)
     told = gateway.hello()
-    assert sorted(told) == ["agent", "boot", "image", "keep", "record", "version"] and len(told["image"]) == 64 and len(told["boot"]) == 8
-    assert (told["version"], told["agent"], told["keep"], told["record"]) == (1, "garden", 2048, 8192)
+    assert sorted(told) == ["agent", "boot", "image", "record", "version"] and len(told["image"]) == 64 and len(told["boot"]) == 8
+    assert (told["version"], told["agent"], told["record"]) == (1, "garden", 8192)
     text = "grün " * 250
     gateway.type(text)
     *parts, request = gateway.taken()

@@ -1,5 +1,7 @@
 """A board without network asks a provider through ``clawlite gateway``: real MicroPython, a noisy wire, real HTTP on loopback."""
 import json
+import os
+import signal
 import sqlite3
 import threading
 from pathlib import Path
@@ -68,6 +70,15 @@ def rows(state: Path, question: str) -> list:
         return db.execute(question).fetchall()
 
 
+def process_of(sim: Sim) -> int:
+    """Return the id of the MicroPython process of a virtual board."""
+    for path in Path("/proc/self/task").glob("*/children"):
+        for pid in map(int, path.read_text().split()):
+            if sim.folder.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+    raise AssertionError("it does not run")
+
+
 def test_a_whole_turn_with_a_tool_call(tmp_path, state, board):
     with Server([calls(("look", {"where": "bed 2"})), say(ANSWER)]) as server:
         sim = board(server)
@@ -134,6 +145,25 @@ def test_a_reset_in_the_middle_ends_what_nobody_waits_for(tmp_path, state, board
                 person.send("\x03")                 # ends the turn
                 person.expect("> ")
                 person.send("\x03\x04")             # leaves the program, and resets the board
+                assert says(running, "runs garden", 2)
+                person.send("and now?\r")
+                person.expect("All is well.")
+    outcomes = rows(state, "SELECT asked, outcome FROM history ORDER BY id")
+    assert outcomes == [("tell me", "cancelled: nobody waits for it"), ("and now?", "ok"), ("and now?", "ok")]
+
+
+def test_a_board_that_lost_its_power_is_found_again(tmp_path, state, board):
+    """Its line says nothing at its end; what it says at its next start is what the gateway hears of it."""
+    with Server([FAULTS["stall in stream"], calls(("look", {"where": "bed 2"})), say("All is well.")]) as server:
+        sim = board(server)
+        with NoisyWire(sim.path, 0) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+            assert says(running, "runs garden")
+            with Agent(linux("console", "--port", "gateway:" + wire.path), tmp_path / "person", True,
+                       env={"CLAWLITE_STATE": state, "TERM": "xterm"}) as person:
+                person.expect("leaves")
+                person.send("tell me\r")
+                person.expect("Let me think")
+                os.kill(process_of(sim), signal.SIGKILL)
                 assert says(running, "runs garden", 2)
                 person.send("and now?\r")
                 person.expect("All is well.")

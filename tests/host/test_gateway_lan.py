@@ -8,11 +8,11 @@ import threading
 import pytest
 import trustme
 from gateways import KEY, Peer, project
-from llm_server import Server, calls, say
+from llm_server import FAULTS, Server, calls, say
 
 from clawlite.core.errors import ClawError
 from clawlite.host import gateway as gateways
-from clawlite.host import gateway_device, gateway_lan
+from clawlite.host import gateway_device, gateway_http, gateway_lan, gateway_store
 from clawlite.host.gateway_images import Images
 from clawlite.host.gateway_store import Store
 
@@ -33,7 +33,7 @@ class Gateway:
     async def __aenter__(self):
         images = Images([str(self._folder)], self.notes.append)
         self.digest = next(iter(images._found))
-        store = await Store.open(os.path.join(gateways.folder(), "gateway.db"))
+        store = await Store.open(os.path.join(gateways.folder(), "gateway.db"), self.notes.append)
         self.it = gateways.Gateway(images, store, lambda agent, name: KEY, self.notes.append)
         self.address = await self.it.listen("127.0.0.1:0", **self._tls)
         return self
@@ -262,3 +262,69 @@ def test_projects_are_found_by_what_they_compile_to(tmp_path):
     assert other.find(digest).agent.name == "one"
     with pytest.raises(ClawError, match="does not exist"):
         Images([str(tmp_path / "none")], notes.append)
+
+
+@pytest.mark.parametrize("fault", ["unauthorized", "no model", "failed", "html", "empty", "cut json", "broken stream", "close early",
+                                   "close before head", "reset", "duplicate ids"])
+def test_a_failure_is_one_sentence_without_a_key(tmp_path, fault):
+    async def ask(gateway):
+        peer = await gateway.peer("shed").connect(gateway.address)
+        error = (await peer.end(peer.begin("hello")))["error"]
+        assert error["code"] == -32020 and error["message"].startswith("provider remote: ") and "(tried " in error["message"]
+        for secret in (KEY, "Bearer", "127.0.0.1", "gateway.db"):
+            assert secret.encode() not in peer.seen
+        assert len(gateway.notes) == 2 and error["message"] in gateway.notes[1]
+    with Server([FAULTS[fault]] * 2) as server:
+        project(tmp_path / "p", server.endpoint)
+        run(ask, tmp_path / "p")
+
+
+@pytest.mark.parametrize("kind, said", [("good", ""), ("expired", "certificate of 127.0.0.1"), ("wrong host", "certificate of 127.0.0.1")])
+def test_a_provider_behind_tls(tmp_path, monkeypatch, kind, said):
+    async def ask(gateway):
+        peer = await gateway.peer("shed").connect(gateway.address)
+        answer = await peer.end(peer.begin("hello"))
+        assert (said in answer["error"]["message"] and "(tried 1 of 2)" in answer["error"]["message"]) if said else answer["result"] == {"stop": "stop"}
+    with Server([say("Fine.")], tls=kind) as server:
+        monkeypatch.setenv("SSL_CERT_FILE", server.ca_file)
+        gateway_http.context.cache_clear()
+        project(tmp_path / "p", server.endpoint)
+        run(ask, tmp_path / "p")
+    gateway_http.context.cache_clear()
+
+
+def test_a_provider_that_nobody_is(tmp_path):
+    async def ask(gateway):
+        peer = await gateway.peer("shed").connect(gateway.address)
+        error = (await peer.end(peer.begin("hello")))["error"]["message"]
+        assert "no connection to 127.0.0.1" in error and "(tried 2 of 2)" in error
+    with Server([]) as server:
+        project(tmp_path / "p", server.endpoint)
+    run(ask, tmp_path / "p")
+
+
+def test_a_store_that_cannot_be_written_is_told_once(tmp_path):
+    async def ask(gateway):
+        await gateway.it.store._db.execute("PRAGMA query_only = 1")
+        peer = await gateway.peer("shed").connect(gateway.address)
+        for _ in range(2):
+            assert (await peer.end(peer.begin("hello")))["result"] == {"stop": "stop"}
+        assert "tokens_per_day is 150" in (await peer.end(peer.begin("x" * 400)))["error"]["message"]      # still counted
+        assert sum("gateway.db cannot be written" in note for note in gateway.notes) == 1
+    with Server(lambda request: say("Fine.")) as server:
+        project(tmp_path / "p", server.endpoint, limits="limits: { tokens_per_day: 150 }, ")
+        run(ask, tmp_path / "p")
+
+
+def test_history_and_audit_are_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(gateway_store, "KEPT_ROWS", 5)
+    monkeypatch.setattr(gateway_store, "_EACH", 1)
+
+    async def fill(gateway):
+        store = gateway.it.store
+        for number in range(9):
+            await store._write("INSERT INTO audit (time_s, event) VALUES (?, ?)", (number, "x"))
+        rows = await store._db.execute_fetchall("SELECT time_s FROM audit ORDER BY id")
+        assert [row[0] for row in rows] == [4, 5, 6, 7, 8]
+    project(tmp_path / "p", "http://127.0.0.1:9/v1")
+    run(fill, tmp_path / "p")
