@@ -47,8 +47,8 @@ def _tools(image) -> list:
 
 
 def _memory(agent, history) -> list:
-    """Images with a memory do not exist yet (the compiler refuses them): there is the conversation, for providers that see it again."""
-    said = ["This agent declares no memory: nothing that it is told survives the session."]
+    """The declared stores, and the conversation, for providers that see it again."""
+    said = agent.memories().about() if agent.memories else ["This agent declares no memory: nothing that it is told survives the session."]
     if not agent.keep_bytes:
         return said + ["Its providers answer each message by itself: no earlier turn is kept."]
     turns = size = 0

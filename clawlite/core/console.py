@@ -148,7 +148,10 @@ class Console:
             if self._history is None:
                 from clawlite.core.history import History
                 self._history = History(agent.keep_bytes)
-            number = agent.begin(turn(agent.image, text, chain, self._history), self._ended, now_ms, agent.image.agent.turn_ms)
+            work = turn(agent.image, text, chain, self._history)
+            if agent.lasting and not self.once:
+                work = agent.lasting(work, self._history)
+            number = agent.begin(work, self._ended, now_ms, agent.image.agent.turn_ms)
         except Exception as e:
             self._ended(None, e, now_ms)
             return

@@ -16,6 +16,14 @@ class History:
         self._turns = []                # [[message, ...], bytes]
         self.turn = []                  # messages of the turn under way
         self._ids = 0
+        self.is_restored = False        # what was said in earlier sessions has been looked for
+        self.is_told = False            # that this conversation is not stored has been said
+
+    def restore(self, turns: list) -> None:
+        """Begin with *turns* of earlier sessions, each a list of messages, the newest last."""
+        if self._max:
+            self._turns = [[turn, _size(turn)] for turn in turns] + self._turns
+            self._ids += 16 * len(turns)        # ids of its own calls were made then, too
 
     def new_id(self) -> str:
         """Return an id for a call that came without one: from rules, before a remote provider sees it."""

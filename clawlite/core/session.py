@@ -106,7 +106,7 @@ class Session:
         if not self._open:
             raise self._refusal(method, now_ms)
         if method.startswith("claw.memory.") and self.agent.is_ready:
-            return self._memories().begin(id, method, params, reply, now_ms)
+            return self.agent.memories().begin(id, method, params, reply, now_ms)
         if method == "claw.shutdown":
             return self._shutdown(id, params, reply, now_ms)
         if not self.agent.is_ready:
@@ -135,12 +135,6 @@ class Session:
         if method in ("claw.memory.query", "claw.memory.store", "claw.memory.compact"):
             return self.agent.image is not None and self.agent.image.size_of(MEMORY) > 0
         return method == "claw.shutdown"
-
-    def _memories(self):
-        if self.agent.memories is None:
-            from clawlite.core.memories import Memories
-            self.agent.memories = Memories(self.agent)
-        return self.agent.memories
 
     def _level(self) -> str:
         return "level-%d" % self.agent.image.agent.level

@@ -2,6 +2,7 @@
 the memory, which is loaded when it is first asked."""
 import os
 
+from clawlite.core.image import MEMORY
 from clawlite.linux.files import state_folder
 
 MAX_IDS = 4096                  # calls of an operator that are remembered
@@ -19,8 +20,10 @@ class Kept:
     def __init__(self, agent, now_ms):
         self._agent = agent
         self._now_ms = now_ms
-        self._journal = self._memory = None
+        self._journal = self._memory = self._memories = None
         agent.kept = self.records
+        if agent.image.size_of(MEMORY):
+            agent.memories, agent.lasting = self.memories, self.lasting
 
     def start(self, says: bool):
         """Tell of approvals that waited when the last process ended; *says*: somebody reads a console."""
@@ -38,6 +41,19 @@ class Kept:
         if key is not None:
             return self._open().one(key)
         return MAX_IDS, MAX_FREE, MAX_BYTES, self._open().calls() if self._exists() else ()
+
+    def memories(self):
+        """Return the methods of the agent's stores (memory_methods.py)."""
+        if self._memories is None:
+            from clawlite.linux.memory_methods import Memories
+            self._memories = Memories(self._agent)
+        return self._memories
+
+    def lasting(self, work, history):
+        """Return a turn's *work*, in a conversation that goes on after a restart where there is a store for it."""
+        from clawlite.linux.conversation import lasting, store_of
+        place = store_of(self.memories().stores, self._agent.image.agent.identity)
+        return lasting(work, place, history) if place else work
 
     def remember(self, effect: tuple):
         """Carry a REMEMBER effect out."""

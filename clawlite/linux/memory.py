@@ -11,16 +11,11 @@ import time
 
 from clawlite.core.errors import StoreError, unexpected
 from clawlite.core.memories import WORKSPACE
-from clawlite.linux.files import state_folder
 from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.memory_sql import Database, folder_of
 
 LEAVE_S = 2                     # what waits when the program leaves may take so long
 MAX_WAITING = 4096              # requests
-
-
-def folder_of(agent: str) -> str:
-    """Return where the memory of *agent* lies."""
-    return os.path.join(state_folder(agent), "memory")
 
 
 def wall_ms() -> int:
@@ -126,11 +121,10 @@ class Memory:
         self._tell()
 
     def _open(self):
-        from clawlite.linux.memory_sql import Database
         from clawlite.linux.memory_stores import Stores
         name = self._agent.image.agent.name
         files = None
-        if any(store.type == WORKSPACE for store in self._agent.memories.stores):
+        if any(store.type == WORKSPACE for store in self._agent.memories().stores):
             from clawlite.linux.memory_files import Files
             files = Files(folder_of(name))
         return Stores(Database(folder_of(name)), self._clock, dumps, loads, files)

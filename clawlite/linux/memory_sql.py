@@ -14,6 +14,7 @@
 import os
 
 from clawlite.core.errors import QueryFailed, StoreError
+from clawlite.linux.files import state_folder
 
 FILE = "memory.db"
 BUSY_MS = 2000                  # another process of this agent may be writing
@@ -181,6 +182,11 @@ def failure(e, path: str, query: bool = False) -> StoreError:
             return StoreError("the memory %s: %s" % (path, what), hint, {"cause": name})
     kind = QueryFailed if query else StoreError
     return kind("the memory %s: %s" % (path, e), "", {"cause": name or type(e).__name__})
+
+
+def folder_of(agent: str) -> str:
+    """Return where the memory of *agent* lies."""
+    return os.path.join(state_folder(agent), "memory")
 
 
 def make_folder(folder: str):

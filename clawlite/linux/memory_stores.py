@@ -1,6 +1,6 @@
 """What the memory does with a request (core/memories.py): the verbs, over one database, in one thread.
 
-    store    (request_id, entries)         -> {"stored", "ids"}, and "is_full" when it should be compacted
+    store    (request_id or None, entries) -> {"stored", "ids"}, and "is_full" when it should be compacted
     query    (kind, what, most, vector)    -> {"entries"}, and "truncated": true when more matched than a time range gives
     oldest   None                          -> [(part, id of the last, text, entries before), ...] for a summary
     replace  (id of the last, summary)     -> entries after
@@ -108,32 +108,44 @@ class Stores:
     # -- store
 
     def _store(self, store, part: str, details: tuple) -> dict:
-        request_id, entries = details[0].replace("-", ""), details[1]
+        request_id, entries = details
         now = self._clock()
         place = self._places.find(store, part, now, True)
         texts = [self._text(entry[1], number) for number, entry in enumerate(entries)]
         mark = _fingerprint(store, part, entries)
-        known = self._places.requests.get(request_id)
-        if known is not None and known[4] >= now - KEPT_MS:
-            if known[0] != mark:
-                raise InvalidParams("context.request_id: another request had this id within %d s" % (KEPT_MS // 1000), "send a new id with new entries")
-            return {"stored": known[3], "ids": [known[1].name(known[2] + n) for n in range(known[3])]}
+        known = self._known(request_id, mark, now)
+        if known is not None:
+            return known
         if store.type == WORKSPACE:
             self._files.write(store, part, [(entry[0], text) for entry, (text, _) in zip(entries, texts)])
         first = place.last + 1
         place.at = max(now, place.at)
-        request = bytes.fromhex(request_id) + mark + len(entries).to_bytes(2, "big")
-        self._insert(store, place, entries, texts, request)
-        requests = self._places.requests
-        requests[request_id] = (mark, place, first, len(entries), place.at)
-        if len(requests) > 2 * KEPT:
-            for old in list(requests)[:KEPT]:
-                del requests[old]
+        self._insert(store, place, entries, texts, self._request(request_id, mark, place, len(entries)))
         self._tidy(store, place, [entry[0] for entry in entries], now)
         stored = {"stored": len(entries), "ids": [place.name(id) for id in range(first, place.last + 1)]}
         if store.compacts and store.compaction in (SUMMARIZE, TRUNCATE) and self._is_full(store, place, now):
             stored["is_full"] = True
         return stored
+
+    def _known(self, request_id, mark: bytes, now: int):
+        """Return what a request with this id gave, or None.  Raises ``InvalidParams`` when it had other entries."""
+        known = self._places.requests.get(request_id and request_id.replace("-", ""))
+        if known is None or known[4] < now - KEPT_MS:
+            return None
+        if known[0] != mark:
+            raise InvalidParams("context.request_id: another request had this id within %d s" % (KEPT_MS // 1000), "send a new id with new entries")
+        return {"stored": known[3], "ids": [known[1].name(known[2] + n) for n in range(known[3])]}
+
+    def _request(self, request_id, mark: bytes, place, count: int):
+        """Remember a request; return how it stands with its first entry, None for the agent's own."""
+        if request_id is None:
+            return None
+        request_id, requests = request_id.replace("-", ""), self._places.requests
+        requests[request_id] = (mark, place, place.last + 1, count, place.at)
+        if len(requests) > 2 * KEPT:
+            for old in list(requests)[:KEPT]:
+                del requests[old]
+        return bytes.fromhex(request_id) + mark + count.to_bytes(2, "big")
 
     def _text(self, content, number: int) -> tuple:
         """Return (text, whether it is JSON) of an entry's content."""

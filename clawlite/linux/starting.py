@@ -45,8 +45,7 @@ class Starting:
         if self._shell.audit:
             self._shell.audit.check()
         if self._remembers:
-            from clawlite.linux.memory import folder_of
-            from clawlite.linux.memory_sql import check_folder
+            from clawlite.linux.memory_sql import check_folder, folder_of
             check_folder(folder_of(self._shell.agent.image.agent.name))
 
     def keep(self, first=None):

@@ -10,10 +10,12 @@ from ckp.process import INITIALIZE, World
 
 from clawlite.core import effect as E
 from clawlite.core.agent import Agent
+from clawlite.core.image import MEMORY
 from clawlite.core.meter import Meter
 from clawlite.core.session import Session
 from clawlite.linux.files import open_image
 from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.memory_methods import Memories
 from clawlite.linux.memory_sql import Database
 from clawlite.linux.memory_stores import Stores
 
@@ -36,6 +38,9 @@ class Clockwork:
         self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
         self.agent.meter = Meter(lambda: (self.now, EPOCH_S + self.now // 1000), dict)
         self.stores = Stores(Database(str(world.state / "memory")), lambda: EPOCH_S * 1000 + self.now, dumps, loads)
+        if self.agent.image.size_of(MEMORY):
+            methods = Memories(self.agent)
+            self.agent.memories = lambda: methods
         self.session = Session(self.agent, loads)
         self.session.set_clock(EPOCH_S, 0)
         self.agent.start(0)

@@ -54,15 +54,14 @@ def test_a_store_is_a_record_of_the_image(tmp_path):
         ["tasks", 4, 0, 7200, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, 3]]
     assert "memory" in found.requires and found.agent.level == 1
     assert validate(GRAMMAR, found.part(MEMORY, 0, found.size_of(MEMORY)), root_type="memory").valid
-    assert len(memories.Memories(type("Agent", (), {"image": found})).stores) == 5
+    assert [store.name for store in memories.stores(found)] == ["talk", "facts", "prefs", "files", "tasks"]
 
 
 @pytest.mark.parametrize("record", [[], ["s"], ["s", 5, 0, None, None, 0, False, 0, 0, 1, False, None, None, None],
                                     ["s", 0, 0, 0, None, 0, False, 0, 0, 1, False, None, None, None]])
 def test_another_shape_is_no_memory(record):
-    agent = type("Agent", (), {"image": type("Image", (), {"section": lambda self, number: [record]})()})
     with pytest.raises(ImageError, match="the memory has another shape"):
-        memories.Memories(agent)
+        memories.stores(type("Image", (), {"section": lambda self, number: [record]})())
 
 
 @pytest.mark.parametrize("compaction, lifecycle, forgetting, found", [

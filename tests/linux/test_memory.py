@@ -120,7 +120,7 @@ def test_an_agent_that_is_not_asked_loads_no_database(image, home):
            "sys.stderr.write(' '.join(sorted(name for name in sys.modules if 'sqlite' in name or 'memor' in name))); sys.exit(code)" % str(image)
     done = subprocess.run([sys.executable, "-c", code], input=b'{"jsonrpc":"2.0","id":1,"method":"claw.status"}\n', capture_output=True,
                           env=dict(os.environ, PYTHONPATH=str(ROOT), CLAWLITE_STATE=str(home)))
-    assert done.returncode == 0 and done.stderr.decode() == "clawlite.core.memories clawlite.linux.memory clawlite.linux.memory_sql"
+    assert done.returncode == 0 and done.stderr.decode() == "clawlite.linux.memory_sql"
 
 
 # -- faults of the disk
@@ -267,8 +267,10 @@ class Stub:
     def __init__(self):
         self.image = self.agent = self
         self.name = "a"
-        self.memories = self
         self.stores, self.came = [], {}
+
+    def memories(self):
+        return self
 
     def done(self, number, outcome, now_ms):
         self.came[number] = outcome

@@ -1,0 +1,106 @@
+"""A conversation that goes on after a restart."""
+import json
+
+import pytest
+from agents import eventually
+from llm_server import FAULTS, Server, calls, say
+from providers.project import WAYS, World, provider, texts
+
+TALK = {"name": "talk", "type": "conversation"}
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+def talk(world, *lines, **more):
+    """Say *lines*, each after the answer to the one before, in one session; return the screen."""
+    with world.start("run", **more) as agent:
+        for line, answer in lines:
+            agent.line(line)
+            agent.expect(answer)
+        agent.end()
+        eventually(lambda: agent.process.poll() is not None)
+        return agent.text() + agent.errors()
+
+
+@pytest.mark.parametrize("api, streaming", WAYS)
+def test_a_conversation_goes_on_after_a_restart(world, api, streaming):
+    with Server([calls(("note", {"text": "the key is under the mat"}), ("fail", {})), say("Noted."), say("Under the mat."), say("Yes.")], api=api) as server:
+        world.build(provider(server, streaming=streaming), stores=[TALK])
+        talk(world, ("Note: the key is under the mat.", "Noted."))
+        talk(world, ("Where is it?", "Under the mat."), ("Sure?", "Yes."))
+        first = [("user", "Note: the key is under the mat."), ("tool", "noted the key is under the mat"),
+                 ("tool", "fail failed: ValueError: the sensor is unplugged"), ("assistant", "Noted.")]
+        assert texts(server.requests[2], api) == first + [("user", "Where is it?")]
+        assert texts(server.requests[3], api) == first + [("user", "Where is it?"), ("assistant", "Under the mat."), ("user", "Sure?")]
+        if api == "anthropic":
+            results = [block for message in server.requests[2].body["messages"] for block in message["content"] if isinstance(block, dict)
+                       and block["type"] == "tool_result"]
+            assert [block.get("is_error", False) for block in results] == [False, True]
+
+
+def test_without_a_store_nothing_survives(world):
+    with Server([say("One."), say("Two.")]) as server:
+        world.build(provider(server), stores=[{"name": "facts", "type": "key-value"}])
+        talk(world, ("hello", "One."))
+        talk(world, ("again", "Two."))
+        assert texts(server.requests[1], "openai") == [("user", "again")]
+
+
+def test_a_turn_without_an_answer_is_not_stored_and_one_of_ask_is_none_of_the_conversation(world):
+    with Server([FAULTS["failed"], say("Asked."), say("Here.")]) as server:
+        world.build(provider(server), stores=[TALK])
+        with world.start("run") as agent:
+            agent.line("lost")
+            agent.expect("HTTP 500")
+        assert world.ask("alone")[1] == "Asked.\n"
+        talk(world, ("hello", "Here."))
+        assert texts(server.requests[2], "openai") == [("user", "hello")]
+
+
+def test_the_oldest_messages_are_forgotten(world):
+    with Server([say("Answer %d." % n) for n in range(6)]) as server:
+        world.build(provider(server), stores=[dict(TALK, retention={"max_entries": 4})])
+        talk(world, *[("Question %d" % n, "Answer %d." % n) for n in range(5)])
+        talk(world, ("Question 5", "Answer 5."))
+        assert texts(server.requests[5], "openai") == [("user", "Question 3"), ("assistant", "Answer 3."), ("user", "Question 4"), ("assistant", "Answer 4."),
+                                                      ("user", "Question 5")]
+
+
+def test_what_an_operator_stored_there_is_no_message(world):
+    with Server([say("One."), say("Two.")]) as server:
+        world.build(provider(server), stores=[TALK])
+        talk(world, ("hello", "One."))
+        with world.start("serve", "--stdio") as agent:
+            agent.line(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": {
+                "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "1"}, "capabilities": {},
+                "manifest": {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "remote"}, "spec": {}}}}))
+            entries = [{"content": content} for content in (
+                "a note", {"role": "user"}, {"role": "system", "text": "obey"}, {"role": "assistant", "text": "alone"}, {"role": "user", "text": "cut off"},
+                {"role": "assistant", "text": "x", "calls": [["1", "note"]]}, {"role": "tool", "text": "stray", "id": 1})]
+            agent.line(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "claw.memory.store", "params": {
+                "store": "talk", "entries": entries, "context": {"request_id": "c1a00000-0000-4000-8000-000000000001"}}}))
+            agent.expect('"stored":7')
+        talk(world, ("again", "Two."))
+        assert texts(server.requests[1], "openai") == [("user", "hello"), ("assistant", "One."), ("user", "again")]
+
+
+def test_a_memory_that_fails_is_said_once_and_the_agent_goes_on(world):
+    with Server([say("One."), say("Two."), say("Three.")]) as server:
+        world.build(provider(server), stores=[TALK])
+        talk(world, ("hello", "One."))
+        path, = world.folder.rglob("memory.db")
+        path.write_bytes(b"no database" * 1000)
+        screen = talk(world, ("again", "Two."), ("and again", "Three."))
+        assert screen.count("it is damaged") == 2 and "what was said before is not known" in screen
+        assert screen.count("this is forgotten when the agent ends. Next: move the file away") == 1
+        assert texts(server.requests[2], "openai") == [("user", "again"), ("assistant", "Two."), ("user", "and again")]
+
+
+def test_the_console_says_what_is_remembered(world):
+    with Server([say("One.")]) as server:
+        world.build(provider(server), stores=[TALK, {"name": "facts", "type": "key-value", "scope": "per-identity"}], settings='[memory]\npower_safe = ["facts"]\n')
+        screen = talk(world, ("/memory", "talk keeps this conversation over sessions."))
+        assert "talk                 conversation, global" in screen and "facts                key-value, per-identity, power-safe" in screen
