@@ -12,7 +12,7 @@ PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p
 WORDS32 := build/words32
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-core test-main words32 sshd test-ext compiler accel report soak bench clean
+.PHONY: help venv run test test-core test-main ip words32 sshd test-ext compiler accel report soak bench clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -42,7 +42,7 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 	$(MAKE) -s test-main TESTS="tests/core tests/device/test_core_on_micropython.py" || rc=1; $(MAKE) -s report; exit $$rc
 
 test-main: TESTS ?= tests
-test-main: words32 sshd
+test-main: words32 sshd ip
 	@echo "== CPython, pure Python, and all that starts from it"; mkdir -p $(RESULTS)
 	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) $(TESTS)
 
@@ -57,6 +57,12 @@ sshd:
 		echo "Installing an ssh client and server: openssh-client, openssh-server"; \
 		{ apt-get -qq update && SYSTEMD_OFFLINE=1 RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
 		--no-install-recommends openssh-client openssh-server; } >/dev/null || echo "apt-get cannot install them." >&2; fi
+
+# Attacks over the network are played in a network of their own, which the program ip sets up.
+ip:
+	@if [ "$$(id -u)" = 0 ] && ! command -v ip >/dev/null && command -v apt-get >/dev/null; then echo "Installing ip: iproute2"; \
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends iproute2; } >/dev/null || \
+		echo "apt-get cannot install it." >&2; fi
 
 # Boards have 32-bit words, and so has this port.  It needs node, from the package index where the machine has none.
 words32: $(STAMP)

@@ -1,0 +1,60 @@
+"""The public attacks and look-alikes, played against the agent (play.py): every attack is stopped, every look-alike is let through.
+
+As root the agent runs as another user, as on a machine where somebody cares; other runs have it as the user of the run.
+"""
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import other_user
+import pytest
+
+HERE = Path(__file__).parent
+CASES = [json.loads(line) for line in (HERE / "public.jsonl").read_text().splitlines()]
+WITHOUT = ("userns", "landlock", "userns,landlock", "seccomp")         # kernels that lack a mechanism: a Raspberry Pi's has no Landlock
+CONTAINED = "PUB-FS-001,PUB-FS-006,PUB-FSX-*,PUB-NET-001,PUB-RES-002,PUB-RES-003,PUB-SHX-*"
+
+
+def played(folder: Path, *options: str) -> dict:
+    """Play the cases; return {id: result}."""
+    found = folder / "found.jsonl"
+    front, python, env = other_user.bound(folder) if other_user.is_possible() else ([], sys.executable, {"PYTHONPATH": str(HERE.parents[1])})
+    agent = "%s -m clawlite" % shlex.quote(python)
+    command = [sys.executable, str(HERE / "play.py"), "--agent", agent + " serve {manifest} --stdio",
+               "--build", agent + " check {manifest} --board {board}", "--json", str(found), "--jobs", "2", *options]
+    for name, value in env.items():
+        command += ["--env", "%s=%s" % (name, value)]
+    done = subprocess.run([*front, "exec " + shlex.join(command)] if front else command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=300, env={key: value for key, value in os.environ.items() if not key.startswith("CLAWLITE_")})
+    assert found.exists(), done.stdout + done.stderr
+    return {result["id"]: result for result in map(json.loads, found.read_text().splitlines())}
+
+
+@pytest.fixture(scope="module")
+def results():
+    if sys.platform != "linux":
+        pytest.skip("the attacks are Linux's")
+    with tempfile.TemporaryDirectory() as folder:
+        yield played(Path(folder))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_case(case, results):
+    result = results[case["id"]]
+    assert not result["gates"], result
+    if result["verdict"] == "not-run":
+        pytest.skip(result["reason"])
+    assert result["verdict"] == "pass", result["reason"]
+
+
+@pytest.mark.parametrize("missing", WITHOUT)
+def test_a_kernel_that_lacks_a_mechanism_contains_or_refuses(missing):
+    with tempfile.TemporaryDirectory() as folder:
+        found = played(Path(folder), "--faults", missing, "--only", CONTAINED)
+    assert len(found) == 7
+    for result in found.values():
+        assert result["verdict"] in ("pass", "not-run") and not result["gates"], result
