@@ -17,7 +17,7 @@ from timing import blocks
 
 from clawlite.core import cbor, policy
 from clawlite.linux import files, signals
-from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.jsontext import dumps, loads, request
 from clawlite.linux.shell import Shell
 
 
@@ -112,8 +112,7 @@ def call(image: str, rounds: int) -> dict:
     made, sink = shell(image, True)
 
     def one():
-        made.framer.feed(next(lines))
-        made.take()
+        made.straight.feed(next(lines))
         made.log.flush()
     made.framer.feed(opening + b"\n")
     made.take()
@@ -125,12 +124,11 @@ def call(image: str, rounds: int) -> dict:
     quiet.log.flush = quiet.log._waiting.clear
 
     def unlogged():
-        quiet.framer.feed(next(lines))
-        quiet.take()
+        quiet.straight.feed(next(lines))
         quiet.log.flush()
     record = line.rstrip()
     answer = loads(sink.last)
-    found = blocks([one, unlogged, lambda: loads(record), lambda: dumps(answer).encode()], rounds)
+    found = blocks([one, unlogged, lambda: request(record), lambda: dumps(answer).encode()], rounds)
     made.log.close()
     return {"whole": found[0], "log not written": found[1], "of it: parse": found[2], "of it: write the answer": found[3]}
 

@@ -7,10 +7,12 @@ import time
 
 from clawlite.core.errors import ClawError
 from clawlite.host import bench_agent
+from clawlite.host.bench_run import quantile
 
 READY_MS = 12.0                 # the targets of the project: above `python3 -I -S -c pass`, same run
 READY_MIB = 4.0
 OVER_ECHO = {"one after the other": 2.5, "pipelined": 2.0}
+P99 = 6.0                       # of single calls, over their median
 BARE = ["-I", "-S", "-c", "pass"]
 IDLE = ["-I", "-S", "-c", "import sys; sys.stdin.read()"]
 ECHO = """
@@ -112,7 +114,7 @@ def call(bench):
     """Yield rows: claw.tool.call over a pipe, beside a JSON echo over the same pipes in the same run; in turns."""
     peers = [("over a pipe", Peer(_serve(bench, bench.agent()), bench.environment(), bench.folder), 2),
              ("bare JSON echo", Peer([sys.executable, "-I", "-S", "-c", ECHO], bench.environment(), bench.folder), 2)]
-    alone, stream = [[], []], [[], []]
+    alone, stream, single = [[], []], [[], []], [[], []]
     try:
         for _, peer, answers in peers:
             peer.ask(bench_agent.opening(), answers)
@@ -121,10 +123,12 @@ def call(bench):
         for round in range(1, bench.rounds + 2):
             lines = [bench_agent.call_line(7, round * 1000 + number) for number in range(600)]
             for at, (_, peer, _) in enumerate(peers):
-                begin = time.perf_counter_ns()
+                begin = before = time.perf_counter_ns()
                 for line in lines[:100]:
                     peer.ask(line, 1)
-                middle = time.perf_counter_ns()
+                    middle = time.perf_counter_ns()
+                    single[at].append((middle - before) / 1e3)
+                    before = middle
                 peer.stream(lines[100:])
                 alone[at].append((middle - begin) / 1e5)
                 stream[at].append((time.perf_counter_ns() - middle) / 5e5)
@@ -138,6 +142,10 @@ def call(bench):
         ratios = [a / b for a, b in zip(found[0][1:], found[1][1:])]
         yield bench.row("call", f"over the echo, {how}", "ratio", ratios, statistics.median(ratios), OVER_ECHO[how],
                         "time of a call over the time of an echo, round by round")
+    for at, (case, _, _) in enumerate(peers):
+        ordered = sorted(single[at][100:])
+        yield bench.row("call", f"{case}, p99 over p50", "ratio", [quantile(ordered, 0.99) / quantile(ordered, 0.5)], None,
+                        None if at else P99, "of %d single calls: p50 %.1f us, p99 %.1f us" % (len(ordered), quantile(ordered, 0.5), quantile(ordered, 0.99)))
 
 
 def _serve(bench, image: str) -> list:

@@ -17,7 +17,7 @@ CASES = {       # the first words of each suite's cases
     "load": ["open the file", "from memory", "and decode all"],
     "ready": ["bare", "with tools.py", "without tools.py"],
     "decision": ["fold", "decide, 10 rules", "decide, 10000 rules", "10,000 rules over 10"],
-    "call": ["in process: whole", "over a pipe, one after", "over a pipe, pipelined", "bare JSON echo, pipelined", "over the echo"],
+    "call": ["in process: whole", "over a pipe, one after", "over a pipe, pipelined", "bare JSON echo, pipelined", "over the echo", "over a pipe, p99 over p50"],
     "turn": ["replay, one tool call", "on MicroPython"],
     "netrules": ["a fetch, name known"],
     "scan": ["secrets, 64 KB of text", "secrets, 64 KB of a dump", "secrets, three known", "injection, 64 KB"],
@@ -27,7 +27,7 @@ CASES = {       # the first words of each suite's cases
                  "VmRSS after 10", "VmHWM after 10"],
 }
 HAS_WORDS32 = {40} if (ROOT / bench_board.PORT).exists() else set()
-TARGETS = {"call": {2.5, 2.0}, "load": {0.3}, "ready": {12.0, 4.0}, "decision": {1.2}, "netrules": {50}, "scan": {5}, "micropython": {64, 96, 56, 24, 1} | HAS_WORDS32, "provider": {45, 2500, 1.5, 3, 14}}
+TARGETS = {"call": {2.5, 2.0, 6.0}, "load": {0.3}, "ready": {12.0, 4.0}, "decision": {1.2}, "netrules": {50}, "scan": {5}, "micropython": {64, 96, 56, 24, 1} | HAS_WORDS32, "provider": {45, 2500, 1.5, 3, 14}}
 
 
 def rows(suites: list) -> list:
