@@ -94,6 +94,8 @@ class Log:
 
     def flush(self) -> bool:
         """Write what waits; a process that is killed after this has not lost it.  Return False when it could not be written."""
+        if not self._waiting and not self._rest:
+            return True
         try:
             self._write()
         except OSError as e:

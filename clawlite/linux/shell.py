@@ -181,8 +181,8 @@ class Shell:
 
     def deadline(self):
         """Return the monotonic time at which something is to be done, or None."""
-        first = self.agent.deadline()
-        for at in (self.session.deadline(), self.handlers.deadline()):
+        agent, first = self.agent, self.session.deadline()
+        for at in (agent.deadline() if agent.tasks or not agent.is_ready else None, self.handlers.deadline()):
             if at is not None and (first is None or at < first):
                 first = at
         return first
