@@ -65,6 +65,20 @@ class Audit:
             record["output"] = text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "..."
         self._waiting.append(record)
 
+    def begins(self, tool, arguments: dict, request_id):
+        """Take note that *tool*, which has side effects, is about to run: ``flush`` comes before it does, or ``stays_out``."""
+        record = {"time": iso8601(int(time.time())), "event": "tool.begin", "tool": tool.name}
+        if request_id is not None:
+            record["request_id"] = request_id
+        if self._inputs:
+            record["arguments"] = canonical(arguments, MOST_TEXT)
+        self._waiting.append(record)
+
+    def stays_out(self):
+        """Forget the last ``begins``: it was not written, and the tool does not run."""
+        if self._waiting and self._waiting[-1]["event"] == "tool.begin":
+            self._waiting.pop()
+
     def flush(self) -> bool:
         """Write what waits; what that returned True for is not lost by ``kill -9``.  False: it could not be written."""
         if self._waiting or self._told:

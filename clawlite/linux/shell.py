@@ -133,10 +133,10 @@ class Shell:
         if self.remote:
             self.remote.close()
         self.screen.close()
+        if self.audit:                  # before its answers
+            self.audit.close()
         self.wire.flush(LEAVE_MS)
         self.log.close()
-        if self.audit:
-            self.audit.close()
         self.kept.close()
         if self.telemetry:
             self.telemetry.close()

@@ -76,6 +76,19 @@ class Starting:
                                                    "make room for it, or make its folder writable"), now_ms())
         return False
 
+    def may_begin(self, task: int, tool, arguments: dict) -> bool:
+        """Write down what has happened so far, and in an audit that *tool*, which has side effects, begins; False: it must not."""
+        shell = self._shell
+        audit = shell.audit
+        if audit is None:
+            return self.flush()
+        once = shell.agent.tasks[task].once
+        audit.begins(tool, arguments, once and once.id)
+        if self.flush():
+            return True
+        audit.stays_out()
+        return False
+
     def _stumbled(self, error):
         agent = self._shell.agent
         if agent.lifecycle.state in (INIT, ERROR, STOPPED):

@@ -105,7 +105,7 @@ class Straight:
     def start(self, task: int, tool, arguments: dict, due_ms) -> tuple:
         """Start a tool's handler; return (its outcome, or None when it goes on; the time)."""
         shell, state = self._shell, signals.state
-        if tool.flags & HAS_SIDE_EFFECTS and not shell.starting.flush():        # it may never come back
+        if tool.flags & HAS_SIDE_EFFECTS and not shell.starting.may_begin(task, tool, arguments):       # it may never come back
             return None, self._now_ms
         if state["terminated"]:         # a turn may want its next tool before the loop sees the signal
             return (False, ClawError("the agent is ending")), self._now_ms
