@@ -37,6 +37,8 @@ def lack(faults: list):
             refuse("clone", 1, 0, NEWUSER)
             refuse("unshare", 1, 0, NEWUSER)
             refuse("clone3", 38)
+        elif fault == "own_users":          # a namespace of users alone, which a call takes for itself
+            refuse("unshare", 1, 0, None, NEWUSER)
         elif fault == "landlock":
             refuse("landlock", 38)
         elif fault == "mount":

@@ -45,14 +45,14 @@ def share(cpu_shares):
 def restrict(plan: dict, others: int):
     """Set what this process and its children may use.
 
-    others  int, tasks that the kernel counts to the same user beside the call's own; None: processes are only watched
+    others  int, tasks that the kernel counts to the same user beside the call's own
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if plan["max_open_files"] is not None:
         _lower(resource.RLIMIT_NOFILE, plan["max_open_files"])
     if plan["memory_mb"] is not None:
         _lower(resource.RLIMIT_AS, plan["memory_mb"] << 20)
-    if plan["max_processes"] is not None and others is not None:
+    if plan["max_processes"] is not None:
         _lower(resource.RLIMIT_NPROC, plan["max_processes"] + others)
 
 
@@ -63,21 +63,37 @@ def _lower(what: int, value: int):
     resource.setrlimit(what, (value, value))
 
 
+def kernel() -> tuple:
+    """Return (major, minor) of the kernel."""
+    words = os.uname().release.split(".")
+    return int(words[0]), int(words[1])
+
+
 def tasks_of(uid: int, strangers=frozenset()) -> int:
     """Return how many tasks (threads too) *uid* has now, as /proc shows them.
 
     strangers  names of pids that are known to be of other users (``strangers``), to be passed by
     """
-    return sum(_tasks(name, uid) for name in os.listdir("/proc") if name.isdigit() and name not in strangers)
+    return sum(_tasks("/proc/" + name, uid) for name in os.listdir("/proc") if name.isdigit() and name not in strangers)
+
+
+def tasks_below(top: int, uid: int, proc: str) -> int:
+    """Return how many tasks *uid* has in process *top* and below: those of one user namespace, which are all that count since 5.14."""
+    count, todo = 0, [top]
+    while todo:
+        pid = todo.pop()
+        count += _tasks("%s/%d" % (proc, pid), uid)
+        todo += _children_of(pid, proc)
+    return count
 
 
 def strangers(uid: int) -> frozenset:
     """Return the names of pids of other users.  Looked up before a call comes: a pid that changes hands since makes the limit stricter."""
-    return frozenset([name for name in os.listdir("/proc") if name.isdigit() and not _tasks(name, uid)])
+    return frozenset([name for name in os.listdir("/proc") if name.isdigit() and not _tasks("/proc/" + name, uid)])
 
 
-def _tasks(name: str, uid: int) -> int:
-    text = _read("/proc/" + name + "/status")
+def _tasks(path: str, uid: int) -> int:
+    text = _read(path + "/status")
     if "\nUid:\t%d\t" % uid not in text:
         return 0
     at = text.find("\nThreads:\t")
@@ -114,12 +130,12 @@ def descendants(but=()) -> list:
     return found
 
 
-def _children_of(pid: int) -> list:
+def _children_of(pid: int, proc: str = "/proc") -> list:
     try:
-        tasks = os.listdir("/proc/%d/task" % pid)
+        tasks = os.listdir("%s/%d/task" % (proc, pid))
     except OSError:                 # it has ended
         return []
-    return [int(child) for task in tasks for child in _read("/proc/%d/task/%s/children" % (pid, task)).split()]
+    return [int(child) for task in tasks for child in _read("%s/%d/task/%s/children" % (proc, pid, task)).split()]
 
 
 def _children_by_scan():

@@ -23,9 +23,8 @@ def report(engine, found: dict, uid) -> dict:
 
 
 def _limits(found: dict) -> dict:
-    in_n = found["profile"] == "N"
-    counted = "RLIMIT_NPROC of its own user namespace" if in_n and found["own_users"] else \
-        "counted by the warden" if in_n else "RLIMIT_NPROC above what the user runs, and counted by the warden"
+    own = found["profile"] == "N" and found["own_users"]
+    counted = "RLIMIT_NPROC of its own user namespace" if own else "RLIMIT_NPROC above what runs already, and counted by the warden"
     return {"memory_mb": "RLIMIT_AS of each process, and the sum over the tree by the warden",
             "cpu_shares": "nice, and the session's where the kernel groups by session",
             "max_processes": counted, "max_open_files": "RLIMIT_NOFILE of each process",

@@ -68,7 +68,7 @@ class _Server:
     """
 
     def __init__(self, control, uid, found: dict):
-        self._control, self._uid, self._found = control, uid, found
+        self._control, self._uid, self._found = control, uid, dict(found, server=os.getpid())
         self._filters = seccomp.Filters(syscalls.MACHINE, found["profile"] == "L")
         self._running = {}                      # pidfd -> pid of a warden
         self._idle = None                       # the pid of the one that waits for a call

@@ -76,10 +76,10 @@ def _run(fds: list, found: dict, uid, pid: int, to_child, life: int):
         plan.update(profile=found["profile"], uid=uid, own_users=found["own_users"],
                     landlock=found["landlock"] if found["profile"] == "L" else None)
         try:
+            plan["others"] = _others(plan, found)
             _build(plan, agent)
         except OSError as e:
             raise Refused("%s: %s" % (e.filename or "the sandbox", e.strerror), "see what works here with: clawlite doctor") from None
-        plan["others"] = _others(plan, found)
         output = os.pipe() if plan["kind"] == "command" else (-1, -1)
         memory = os.memfd_create("plan")
         os.write(memory, marshal.dumps(plan))
@@ -119,9 +119,20 @@ def _build(plan: dict, agent):
     _folder(plan)
 
 
+def _others(plan: dict, found: dict) -> int:
+    """Return what RLIMIT_NPROC has to leave for others of the same user."""
+    if plan["max_processes"] is None or (plan["profile"] == "N" and plan["own_users"]):
+        return 0
+    uid = os.getuid() if plan["uid"] is None else plan["uid"]
+    if plan["profile"] == "N":                          # the server's user namespace; the child, which is there already, is one of its tasks
+        return limits.tasks_below(found["server"], uid, namespaces.OLD + "/proc") - 1
+    return limits.tasks_of(uid, found["strangers"])
+
+
 def _check_limits(plan: dict):
     """Refuse a limit that can only be kept in part here, unless the settings relax it by name."""
-    if plan["max_processes"] is not None and plan["profile"] == "N" and not plan["own_users"] and "max_processes" not in plan["relaxed"]:
+    if plan["max_processes"] is not None and plan["profile"] == "N" and not plan["own_users"] and limits.kernel() < (5, 14) \
+            and "max_processes" not in plan["relaxed"]:
         raise Refused("max_processes is only counted now and then on this kernel", 'use Linux >= 5.14, or set relaxed = ["max_processes"]')
     if plan["cpu_shares"] is not None and plan["cpu_shares"] < limits.LEAST_SHARES and "cpu_shares" not in plan["relaxed"]:
         raise Refused("cpu_shares %d: nice goes no lower than %d" % (plan["cpu_shares"], limits.LEAST_SHARES),
@@ -195,12 +206,3 @@ def _folder(plan: dict):
     for name in ("HOME", "WORKSPACE"):
         plan["env"].setdefault(name, path)
     plan["cwd"] = plan["cwd"] or path
-
-
-def _others(plan: dict, found: dict):
-    """Return what RLIMIT_NPROC has to leave for others of the same user, or None when that is of no use."""
-    if plan["max_processes"] is None:
-        return None
-    if plan["profile"] == "N":
-        return 0 if plan["own_users"] else None
-    return limits.tasks_of(os.getuid() if plan["uid"] is None else plan["uid"], found["strangers"])

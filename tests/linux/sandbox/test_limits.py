@@ -2,6 +2,7 @@
 import os
 import time
 
+import pytest
 from sandbox_places import host
 
 
@@ -55,8 +56,7 @@ def test_memory_that_nobody_has_mapped(place):
     assert place.python("    return tried(os.memfd_create, 'x')\n") == "open"
 
 
-def test_processes(place):
-    body = """    n = 0
+FORKS = """    n = 0
     for _ in range(40):
         try:
             if os.fork() == 0:
@@ -68,8 +68,21 @@ def test_processes(place):
         n += 1
     return n
 """
-    assert place.python(body, max_processes=10) <= 10
-    assert place.python(body) == 40
+
+
+def test_processes(place):
+    assert place.python(FORKS, max_processes=10) <= 10
+    assert place.python(FORKS) == 40
+
+
+@pytest.mark.parametrize("user", ["user", "root"])
+def test_processes_without_a_user_namespace_for_each_call(user):
+    with host("N", user == "root", ["own_users"]) as place:
+        report = place.ask(report=True)
+        assert report["profile"] == "N" and "above" in report["limits"]["max_processes"]
+        assert 1 <= place.python(FORKS, max_processes=10) <= 12
+        good, value = place.run(["command", ["sh", "-c", "b() { b | b & }; b; sleep 0.3"]], max_processes=20, timeout_ms=2000)
+        assert place.shell("echo next")["output"] == "next\n"
 
 
 def test_a_fork_bomb_ends_with_its_call(place):
