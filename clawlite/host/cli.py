@@ -9,6 +9,7 @@ import click
 
 from clawlite.core.errors import ClawError
 from clawlite.host import ui
+from clawlite.host.cli_gateway import gateway
 
 DEVICE_HELP = """Talk to an agent:
 
@@ -248,37 +249,7 @@ def console(tools, port, records, log, prompts, timeout, mode):
     return console_serial.start(port, tools.editor, records, timeout, prompts, log, mode)
 
 
-class _Gateway(click.Group):
-    """``gateway token`` is a command; anything else are projects and options of ``gateway`` itself."""
-
-    def parse_args(self, ctx, args):
-        return super().parse_args(ctx, args if args[:1] in (["token"], ["--help"]) else ["serve", *args])
-
-
-@cli.group(cls=_Gateway, subcommand_metavar="[PROJECT]... [OPTIONS] | token NAME")
-def gateway():
-    """Keys and network for devices that have neither: clawlite gateway serve --help."""
-
-
-@gateway.command()
-@click.argument("projects", nargs=-1)
-@click.option("--port", "port_names", multiple=True, metavar="PORT", help="a device, a link to one, or an id of clawlite ports; may be repeated")
-@click.option("--listen", metavar="ADDRESS:PORT", help="serve devices on the LAN, which have tokens: clawlite gateway token NAME")
-@click.option("--tls-cert", "certificate", metavar="FILE", help="certificate for --listen, PEM")
-@click.option("--tls-key", "key", metavar="FILE", help="its key, unless it is in the same file")
-@click.pass_obj
-def serve(tools, projects, port_names, listen, certificate, key):
-    """Serve devices until Ctrl-C.  PROJECT is a folder with claw.yaml, a folder of those, or an image; else the current folder."""
-    from clawlite.host.gateway import serve as run
-    return run(list(projects), list(port_names), listen, certificate, key, tools.secret)
-
-
-@gateway.command()
-@click.argument("name")
-def token(name):
-    """Make the token of the device NAME and print it: this once."""
-    from clawlite.host.gateway import make_token
-    print(make_token(name))
+cli.add_command(gateway)
 
 
 def main(args: list[str], editor=None, secret=None) -> int:

@@ -105,6 +105,18 @@ def attached(found: list, as_json: bool) -> None:
         talk(f"No board is attached: {next_step(found)}.")
 
 
+def rows(found: list[dict], as_json: bool) -> None:
+    """Print records, a line each: their values in order, texts cut at 60 characters."""
+    if as_json:
+        document(found)
+        return
+    from clawlite.core.printable import printable
+    for row in found:
+        values = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in row.values()]
+        shown = ["-" if not value else value if len(value) <= 60 else value[:57] + "..." for value in (" ".join(value.split()) for value in values)]
+        print(printable("  ".join(shown).encode()).decode())
+
+
 def watched(changes, as_json: bool) -> int:
     """Print each change until Ctrl-C; return the exit code."""
     marks = {"added": "+", "removed": "-", "changed": "="}

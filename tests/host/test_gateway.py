@@ -11,7 +11,7 @@ from agents import Agent, clawlite, eventually, linux
 from gateways import KEY, NoisyWire, flashed, project
 from line_host import SEED
 from llm_server import FAULTS, Server, calls, say
-from sims import needs_micropython, needs_mpy_cross
+from sims import mpremote, needs_micropython, needs_mpy_cross
 
 from clawlite.host.sim import Sim
 
@@ -95,6 +95,13 @@ def test_a_whole_turn_with_a_tool_call(tmp_path, state, board):
     assert [event for event, in rows(state, "SELECT event FROM audit ORDER BY id")] == [
         "device.greeted", "request.began", "request.ended", "request.began", "request.ended"]
     assert rows(state, "SELECT agent FROM devices") == [("garden",)]
+    for what, keys in (("devices", ["device", "agent", "image", "first", "last", "spent"]), ("audit", ["time", "device", "event", "provider", "request", "outcome"]),
+                       ("history", ["time", "device", "agent", "provider", "request", "asked", "said", "outcome"])):
+        done = clawlite("gateway", what, "--json", cwd=tmp_path, CLAWLITE_STATE=state)
+        assert sorted(json.loads(done.stdout)[-1]) == sorted(keys)
+        assert "garden" in clawlite("gateway", what, cwd=tmp_path, CLAWLITE_STATE=state).stdout
+    assert json.loads(clawlite("gateway", "history", "-n", 1, "--json", cwd=tmp_path, CLAWLITE_STATE=state).stdout)[0]["said"].strip() == ANSWER.strip()
+    assert clawlite("gateway", "devices", "--json", cwd=tmp_path).stdout == "[]\n"
     for path in (state / ".gateway").iterdir():
         assert KEY.encode() not in path.read_bytes()
 
@@ -191,6 +198,16 @@ def test_a_line_that_was_cut_goes_on_where_it_was(tmp_path, board):
                 person.expect("> ")
     assert len(server.requests) == 1
     assert person.text().endswith("One, two, three.\n> ")
+
+
+def test_a_gateway_that_was_killed_leaves_a_board_that_can_be_flashed(tmp_path, board):
+    with Server([]) as server:
+        sim = board(server)
+        with gateway(tmp_path, tmp_path / "garden", "--port", sim.path) as running:
+            assert says(running, "runs garden")
+            running.signal(signal.SIGKILL)
+            running.wait()
+        assert mpremote(sim.path, "exec", "print(6 * 7)") == "42\n"
 
 
 def test_without_a_gateway_the_rules_answer(tmp_path, board):
