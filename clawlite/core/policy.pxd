@@ -29,4 +29,6 @@ cpdef bint is_within(str path, str root)
 cpdef object normalise(path, str base=*)
 
 @cython.locals(found=list)
-cpdef list paths_of(list names, dict arguments)
+cpdef list paths_of(list names, dict arguments, workspace=*)
+
+cpdef object virtual(path, workspace)

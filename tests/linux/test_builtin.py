@@ -6,7 +6,7 @@ import pytest
 from clawlite.core import profile as P
 from clawlite.core.errors import ClawError, SandboxDenied
 from clawlite.core.profile import Profile
-from clawlite.core.tools import Result, _result
+from clawlite.core.tools import Result, result_of
 from clawlite.host.automata import compile_pattern
 from clawlite.linux import builtin, builtin_files, builtin_memory, workspace
 from clawlite.linux.builtin import Builtins, Text, command_of, milliseconds
@@ -165,7 +165,7 @@ class Tool:
     (ended("x" * 64, truncated=True, original=5000), "x" * 64, False, 5000),            # the engine cut it to what fits
     (ended("x" * 100, 1), "exit code 1\n" + "x" * 52, True, 112), (ended("x", 137, by="memory_mb"), "exit code 137, ended by memory_mb\nx", True, 0)])
 def test_what_a_command_printed_is_the_result(tmp_path, outcome, text, is_error, original):
-    result = _result(Tool(64), builtins(tmp_path).outcome("exec-shell", outcome), Image, {})
+    result = result_of(Tool(64), builtins(tmp_path).outcome("exec-shell", outcome), Image, {})
     assert (result.text, result.is_error, result.original_bytes) == (text, is_error, original)
     assert ("truncated" in result.to_json()) == bool(original)
 
@@ -174,16 +174,16 @@ def test_what_was_read_in_part_says_the_whole_size(tmp_path):
     tools = builtins(tmp_path, level=P.NONE)
     os.makedirs(tmp_path / "state/workspace")
     (tmp_path / "state/workspace/big").write_bytes(b"x" * (builtin_files.MAX_READ + 10))
-    result = _result(Tool(64), tools.here("read-file", {"path": "big"}), Image, {})
+    result = result_of(Tool(64), tools.here("read-file", {"path": "big"}), Image, {})
     assert (len(result.text), result.original_bytes) == (64, builtin_files.MAX_READ + 10)
     error = SandboxDenied("no")
     assert tools.outcome("exec-shell", (False, error)) == (False, error)
 
 
 def test_a_plain_text_is_cut_as_before():
-    result = _result(Tool(3), (True, "aü€"), Image, {})
+    result = result_of(Tool(3), (True, "aü€"), Image, {})
     assert isinstance(result, Result) and (result.text, result.original_bytes, result.is_error) == ("aü", 6, False)
-    assert _result(Tool(6), (True, Text("aü€")), Image, {}).original_bytes == 0
+    assert result_of(Tool(6), (True, Text("aü€")), Image, {}).original_bytes == 0
 
 
 # -- memory
