@@ -23,6 +23,7 @@ from clawlite.linux.wire import now_ms as clock
 MAX_CALLS = 16
 MAX_RESULT = 4194304            # bytes of JSON that a function may return, where the profile gives no max_output_bytes
 MAX_MESSAGE = 65536
+MAX_MESSAGE_TEXT = 4000         # characters of an error's message, and of its hint
 LATE_MS = 3000                  # a warden that says nothing for so long after the end of its time is ended with its sandbox
 NOBODY = 65534
 _ERRORS = {cls.code: cls for cls in (ClawError, Denied, SandboxDenied, InvalidParams, ToolTimeout, ProviderError, QuotaExceeded)}
@@ -178,8 +179,10 @@ class Engine:
     # -- what comes
 
     def _read(self, fd: int, call, is_warden: bool):
-        end = call.line if is_warden else call.talk
-        while end is not None and call.number in self._calls:
+        while call.number in self._calls:
+            end = call.line if is_warden else call.talk
+            if end is None:
+                return
             try:
                 data, extra, _, _ = end.recvmsg(MAX_MESSAGE, _socket.CMSG_SPACE(4) if is_warden else 0, _socket.MSG_CMSG_CLOEXEC)
             except BlockingIOError:
@@ -211,9 +214,7 @@ class Engine:
         call.size += len(data)
         if call.size > call.most + MAX_MESSAGE:
             call.outcome = False, ClawError("the result has more than %d bytes" % call.most, "return less, or raise max_output_bytes")
-            call.parts = []
-            return
-        if call.outcome is not None:
+            self._forget(call, False)
             return
         call.parts.append(data[1:])
         if kind == b"r":
@@ -224,7 +225,7 @@ class Engine:
             if kind == b"R":
                 call.outcome = True, value
             elif kind == b"X":
-                call.outcome = False, _error(value)
+                call.outcome = False, _error(value, call.job.KIND == "function")
             elif kind == b"Q":
                 call.size = 0
                 self._ended.append((call.number, (None, question(value))))
@@ -232,6 +233,8 @@ class Engine:
             call.outcome = False, ClawError("the function gave what is not JSON: %s" % e.message) if isinstance(e, ParseError) else e
         except (AttributeError, KeyError, TypeError):
             call.outcome = False, ClawError("the function gave an answer of another form")
+        if call.outcome is not None:            # there is no more to hear; one that waits for an answer ends with its line
+            self._forget(call, False)
 
     def _outcome(self, call, end: dict) -> tuple:
         if "refused" in end:
@@ -323,8 +326,9 @@ def _pair() -> tuple:
     return _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
 
 
-def _error(value: dict) -> ClawError:
-    """Return the error that the child tells of; one of a kind that is not known is a plain one."""
+def _error(value: dict, is_maker: bool) -> ClawError:
+    """Return the error that the child tells of, cut to what a person reads; what a maker's code adds to it is left out."""
     cls = _ERRORS.get(value["code"], ClawError)
     data = value["data"]
-    return cls(str(value["message"]), str(value["hint"]), data if isinstance(data, dict) else None)
+    return cls(str(value["message"])[:MAX_MESSAGE_TEXT], str(value["hint"])[:MAX_MESSAGE_TEXT],
+               data if isinstance(data, dict) and not is_maker else None)

@@ -155,6 +155,17 @@ def test_what_a_function_raises_is_its_outcome(player, body, said):
     assert not good and type(error) is ClawError and said in error.message
 
 
+def test_what_a_child_says_out_of_turn_is_bounded(player):
+    """The maker's code can reach the line to the agent, which believes nothing that comes from it."""
+    find = ("import json, os, _socket\ndef f(say):\n    for fd in range(3, 64):\n        try:\n            if os.readlink('/proc/self/fd/%d' % fd).startswith('socket:'):\n"
+            "                _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, fd).send(say.encode())\n"
+            "        except OSError:\n            pass\n    os._exit(0)\n")
+    for said, expected in (("R{", "not JSON"), ("R" + "[" * 100, "not JSON"), ("Xnull", "another form"), ("X{}", "another form"), ("Q5", "another form"),
+                           ('Q{"ask":""}', "expected"), ("Z1", "exit code 0"), ('X{"code":-32603,"message":"' + "m" * 9000 + '","hint":"","data":null}', "m" * 50)):
+        good, error = player.run(profile(), _function(find, say=said))
+        assert good is False and expected in error.message and len(error.message) <= 4000, (said[:20], error)
+
+
 def test_arguments_that_are_no_json_are_refused(player):
     good, error = player.run(profile(), _function("def f(a):\n    pass\n", a=object()))
     assert not good and isinstance(error, InvalidParams)
@@ -166,6 +177,11 @@ def test_a_generator_waits_asks_and_goes_on(player, engine):
     assert player.wait(number) == (None, ("well?", 9))
     engine.resume(number, (True, "yes" * 100000))
     assert player.wait(number) == (True, "YES" * 100000)
+
+
+def test_a_question_that_is_none_ends_the_call(player):
+    good, error = player.run(profile(), _function("def f():\n    yield {'ask': ''}\n", True))
+    assert not good and "expected" in error.message
 
 
 def test_a_question_that_failed_is_raised_where_it_was_asked(player, engine):
