@@ -31,7 +31,7 @@ _SECTIONS = {                   # AGENT, TOOLS and PINS of image.py, which impor
     1: (str, str, str, 3, -4, -_MANY, [_MANY], -_MANY, -_MANY, str, 2, _SPAN, str, -_MANY, [None, _MANY], [None, _MONEY],
         [None, _MANY], 4),
     2: [(str, _MANY, _MANY, _ENTRY)],
-    9: [(str, _MANY, 4, 65536, [None, str], int)],
+    9: [(str, _MANY, 6, 65536, [None, str], int)],
 }
 
 

@@ -4,12 +4,13 @@
     board.write("pump", 1)      output: 0 or 1; pwm: 0..65535 of full duty
 
 A pin that is not declared, or of another kind, is refused: a tool touches what the manifest names and nothing else.
-``SimulatedPins`` is the bank for machines without pins.  Values come from the image; time is handed in.
+``SimulatedPins`` is the bank for machines without pins.  Values come from the image; time is handed in.  Every bank has its
+methods; where MicroPython has pins it is firmware-host/micropython/machinepins.py.
 """
 from clawlite.core.errors import SandboxDenied
 
-ADC, INPUT, OUTPUT, PWM = range(4)
-KINDS = ("adc", "input", "output", "pwm")
+ADC, INPUT, OUTPUT, PWM, PULL_UP, PULL_DOWN = range(6)      # the last two: inputs with a resistor
+KINDS = ("adc", "input", "output", "pwm", "input", "input")
 FULL = 65535
 
 
@@ -24,12 +25,11 @@ class SimulatedPins:
 
     def __init__(self, pins: list, clock):
         self._pins = {}
-        self.names = []
+        self.names = [row[0] for row in pins]
         self._clock = clock
         self._at = clock()
         for name, pin, kind, start, raises, per_second in pins:
             self._pins[name] = [start, kind, raises, per_second, pin]
-            self.names.append(name)
 
     def read(self, name: str) -> int:
         """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is not declared."""
@@ -54,6 +54,13 @@ class SimulatedPins:
         self._move()
         return [{"name": name, "pin": self._pins[name][4], "kind": KINDS[self._pins[name][1]], "value": self._pins[name][0]}
                 for name in self.names]
+
+    def off(self):
+        """Switch every output off: the safe state."""
+        self._move()
+        for pin in self._pins.values():
+            if pin[1] in (OUTPUT, PWM):
+                pin[0] = 0
 
     def _pin(self, name: str) -> list:
         pin = self._pins.get(name)

@@ -201,6 +201,8 @@ def _pin(manifest, board: Profile, index: int, pin, known: list, problems: Probl
         problems.add(place, ("pins", index, "kind"), f"pin {pin.pin} of {board.name} cannot be {_AS[pin.kind]}", hint=hint)
     elif pin.kind == "output" and has(pins.input_only, pin.pin):
         problems.add(place, ("pins", index, "kind"), f"pin {pin.pin} of {board.name} is an input only", hint=hint)
+    elif pin.pull and has(pins.input_only, pin.pin):
+        problems.add(place, ("pins", index, "pull"), f"pin {pin.pin} of {board.name} has no pull resistor", hint="put one on the board, or choose another pin")
 
 
 _AS = {"adc": "read as ADC", "pwm": "driven as PWM", "input": "an input", "output": "an output"}

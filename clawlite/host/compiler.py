@@ -12,6 +12,7 @@ from clawlite import __version__
 from clawlite.core import image as layout
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.pins import KINDS as PIN_KINDS
+from clawlite.core.pins import PULL_DOWN, PULL_UP
 from clawlite.host import chain, folding, guards, memories, registry, sandboxes, telemetries, unbuilt
 from clawlite.host.automata import PatternError, compile_pattern
 from clawlite.host.imagefile import encode, table, write
@@ -219,11 +220,14 @@ def _compiled(manifest, name: str, compiler, tools: list):
     return compiled
 
 
+_PULLS = {"up": PULL_UP, "down": PULL_DOWN}
+
+
 def _pins(manifest):
     pins = []
     for pin in manifest.settings.pins:
         simulate = pin.simulate
-        pins.append([pin.name, pin.pin, PIN_KINDS.index(pin.kind), simulate.start if simulate else 0,
+        pins.append([pin.name, pin.pin, _PULLS.get(pin.pull, PIN_KINDS.index(pin.kind)), simulate.start if simulate else 0,
                      simulate.raises if simulate else None, simulate.per_second if simulate else 0])
     return pins or None
 

@@ -40,7 +40,13 @@ class Pin(Strict):
     name: Name
     pin: Annotated[int, Meta(ge=0, le=65535)]
     kind: Literal["adc", "input", "output", "pwm"]
+    pull: Literal["up", "down"] | None = None
     simulate: Simulate | None = None
+
+    @staticmethod
+    def more(value: dict, report) -> None:
+        if "pull" in value and value.get("kind") != "input":
+            report(("pull",), "a pin of kind \"input\" alone has a pull resistor", key=True)
 
 
 class Console(Strict):

@@ -35,12 +35,11 @@ class Device:
     def __init__(self, image, maker: dict, folder: str, operator: bool):
         self._ticks = time.ticks_ms()
         self._now = 0
-        builtin, pins, self.log, self.console = {}, None, None, None
+        builtin, self.pins, self.log, self.console = {}, None, None, None
         if "pins" in image.requires:
             from clawlite.core.builtin import HANDLERS as builtin
-            from clawlite.core.pins import SimulatedPins
-            pins = SimulatedPins(image.section(PINS) or [], self.now_ms)
-        self.handlers = Handlers(builtin, maker, pins)
+            self.pins = _bank(image.section(PINS) or [], self.now_ms)
+        self.handlers = Handlers(builtin, maker, self.pins)
         self.agent = Agent(image, 0, _MAX_TASKS)
         self.agent.kept = self.kept
         self.folder = folder
@@ -126,7 +125,7 @@ class Device:
         except KeyboardInterrupt:       # another one at once
             self.code = 130
         finally:
-            self.handlers.close()
+            self.safe()
             if self.stdio.line:
                 self.stdio.line.leave()
         return self.code
@@ -140,9 +139,17 @@ class Device:
 
     def failed(self, error, pause_ms):
         """Switch everything off, and say it."""
-        self.handlers.close()
+        self.safe()
         sys.stderr.write("clawlite: ERROR: %s%s; %s\n" % (error.message, " - " + error.hint if error.hint else "",
                          "stopped: one failure too many" if pause_ms is None else "trying again in %d s" % (pause_ms // 1000)))
+
+    def safe(self):
+        """End every handler and switch every output off: first of all, and after what handlers did at their end."""
+        if self.pins:
+            self.pins.off()
+        self.handlers.close()
+        if self.pins:
+            self.pins.off()
 
     def interrupt(self):
         """Ctrl-C: end the turn; with none under way, leave."""
@@ -247,11 +254,16 @@ class Device:
                 return
 
     def hand_in(self, ended: list):
-        """Hand in outcomes of handlers; Ctrl-C in one of them ends the turn first, or it would go on."""
+        """Hand in outcomes of handlers; Ctrl-C in one of them ends the turn first, or it would go on.
+
+        Whatever one that failed has switched on goes off, and with it all: nobody else knows what was to come next.
+        """
         if self.handlers.interrupted:
             self.handlers.interrupted = False
             self.interrupt()
         for task, outcome in ended:
+            if outcome[0] is False and self.pins:
+                self.pins.off()
             self.agent.done(task, outcome, self.now_ms())
 
     def carry_out(self, effect: tuple):
@@ -280,6 +292,8 @@ class Device:
         elif kind == E.RESUME:
             self.handlers.resume(effect[1], effect[2], self.now_ms())
         elif kind == E.CANCEL:
+            if self.pins and self.handlers.is_busy:
+                self.pins.off()
             self.handlers.cancel(effect[1])
             if self.net:
                 self.net.close(effect[1])
@@ -314,6 +328,17 @@ class Device:
         event["timestamp"] = "unset" if epoch is None else iso8601(epoch)
         if not self.log.write(event):
             self.agent.lifecycle.fail(self.log.problem(), self.now_ms())
+
+
+def _bank(rows: list, now_ms):
+    """Return the pins: real ones wherever MicroPython has pins, also for those that say how to simulate them."""
+    try:
+        from machine import Pin         # the unix port's machine has none
+    except ImportError:
+        from clawlite.core.pins import SimulatedPins
+        return SimulatedPins(rows, now_ms)
+    from machinepins import MachinePins
+    return MachinePins(rows)
 
 
 def epoch_s():

@@ -190,7 +190,8 @@ def test_the_shape_of_pins_is_checked():
     pin = ["soil", 26, 0, 14000, None, 0]
     assert load(of_sections((1, AGENT), (2, []))).section(9) is None
     assert load(of_sections((1, AGENT), (2, []), (9, [pin]))).section(9) == [pin]
-    for pins in (5, None, [["soil"]], [pin + [0]], [["soil", 26, 4, 0, None, 0]], [["soil", 26, 0, 65536, None, 0]], [["soil", 26, 0, 0, 7, 0]]):
+    assert load(of_sections((1, AGENT), (2, []), (9, [["soil", 26, 5, 0, None, 0]]))).section(9)
+    for pins in (5, None, [["soil"]], [pin + [0]], [["soil", 26, 6, 0, None, 0]], [["soil", 26, 0, 65536, None, 0]], [["soil", 26, 0, 0, 7, 0]]):
         try:
             load(of_sections((1, AGENT), (2, []), (9, pins))).section(9)
         except ImageError as e:

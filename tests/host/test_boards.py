@@ -71,7 +71,7 @@ def test_a_profile_says_what_this_version_can_do(name):
             if isinstance(node, ast.Assign) and node.targets[0].id == "ABILITIES"][0]
     assert profile.abilities == [ability for ability in able if profile.network.links or ability != "http"]
     assert profile.messages.max_message_bytes == line and profile.messages.max_result_bytes <= compiler.MAX_OUTPUT
-    assert profile.sandbox.levels == ["none", "process"][:1 + ("process" in able)] and profile.pins.simulated
+    assert profile.sandbox.levels == ["none", "process"][:1 + ("process" in able)] and profile.pins.simulated == (not profile.chip)
     assert profile.sandbox.limits == (list(sandboxes.LIMITS) if "process" in able else ["max_output_bytes"])
     assert bool(profile.unchecked) == (name not in ("linux", "sim")), "no board was at hand"
     assert set(profile.unchecked or ()) <= set(board_profile.fields(board_profile.Profile))
@@ -169,8 +169,20 @@ def test_the_last_that_is_honoured(tmp_path):
     project(tmp_path, *REFLEX[:2], 8192, "none", "max_output_bytes", 16384, pins="28 adc, 0 input, 22 output, 25 pwm")
     found = build.build(str(tmp_path), board="pico")
     assert found["board"] == "pico" and found["word_bits"] == 32 and "pico" in found["fits"]
-    assert [(Path(w["file"]).name, w["line"], w["message"]) for w in found["warnings"]] == [
-        ("clawlite.toml", 2, "this version drives no pin of pico: they are simulated")]
+    assert found["warnings"] == []
+    assert [(Path(w["file"]).name, w["line"], w["message"]) for w in build.build(str(tmp_path), board="sim")["warnings"]] == [
+        ("clawlite.toml", 2, "this version drives no pin of sim: they are simulated")]
+
+
+def test_a_pull_resistor_where_there_is_one(tmp_path):
+    project(tmp_path, pins="4 input, 34 input")
+    settings = tmp_path / "clawlite.toml"
+    settings.write_text(settings.read_text().replace('"input"', '"input"\npull = "up"'))
+    line, = [line for line in refused(tmp_path, "esp32") if ".pull" in line]
+    assert line == "clawlite.toml:11: pins[1].pull: pin 34 of esp32 has no pull resistor - put one on the board, or choose another pin"
+    settings.write_text(settings.read_text().replace('"input"', '"output"'))
+    with pytest.raises(ManifestErrors, match='a pin of kind "input" alone has a pull resistor'):
+        check.check(str(tmp_path))
 
 
 def test_all_problems_come_at_once(tmp_path):
