@@ -19,6 +19,7 @@ from clawlite.host.gateway_job import Job, Services, dumped, shown
 
 VERSION = 1                     # of the records, docs/gateway.md
 KEPT, KEPT_S = 8, 600           # answers that are done; seconds
+MAX_ID = 64                     # characters of a request's id
 RUNNING = 4                     # requests of one device at once
 AHEAD = 2048                    # bytes that wait for the link before more records go to it
 MAX_ASKED = 1 << 20             # bytes of a request's conversation
@@ -105,11 +106,11 @@ class Device:
             return False
         if not isinstance(params, dict):
             params = {}
-        if method == _PREFIX + "provider" and isinstance(message.get("id"), str):
+        if method == _PREFIX + "provider" and _is_id(message.get("id")):
             self._request(message["id"], params)
         elif method == _PREFIX + "message":
             self._message(params)
-        elif method == _PREFIX + "cancel" and isinstance(params.get("id"), str):
+        elif method == _PREFIX + "cancel" and _is_id(params.get("id")):
             self._forget(params["id"])
         return True
 
@@ -135,7 +136,7 @@ class Device:
     def _message(self, params: dict) -> None:
         """Take a message of a request's conversation, or more of the last one."""
         id, text, call = params.get("id"), params.get("text"), params.get("call")
-        if not isinstance(id, str) or not isinstance(text, str) or id in self._jobs:
+        if not _is_id(id) or not isinstance(text, str) or id in self._jobs:
             return                      # of one that is known already
         if id not in self._asked and len(self._asked) >= RUNNING:
             self._asked.pop(next(iter(self._asked)))
@@ -242,6 +243,10 @@ def _history(messages: list) -> History:
         else:
             history.turn.append(message)
     return history
+
+
+def _is_id(value) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_ID
 
 
 def _between(value, bounds: tuple) -> int:

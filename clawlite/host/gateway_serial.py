@@ -1,7 +1,7 @@
 """A serial port of a gateway: the reliable line to one board, and the console that people share it through.
 
-The port is found again when it was away.  A board that answers no hello (its REPL is open, it boots) is greeted again when it
-has said something, else every ``_AGAIN_S``.
+The port is found again when it was away.  A board that answers no hello (it boots) is greeted again when it has said something,
+else every ``_AGAIN_S``; while its REPL is open nothing is typed into that.
 """
 import asyncio
 import os
@@ -19,6 +19,7 @@ _WINDOW, _MAX_RECORD, _BACKLOG = 4096, 65536, 262144
 _AGAIN_S = 30
 _AWAY_S = 0.5                   # how often a board that went away is looked for
 _HELLO_MS = 4000                # for the answer to one hello
+_REPL, _AGENT = (b"\n>>> ", b"raw REPL;"), (b"soft reboot", b" is ready.")     # what a board says when either begins
 
 
 class SerialPort:
@@ -38,7 +39,9 @@ class SerialPort:
                           patience_ms=10000)
         self._beside = TextBeside()
         self._loop = asyncio.get_running_loop()
-        self._is_up = self._greets = self._writes = False
+        self._is_up = self._greets = self._writes = self._is_repl = False
+        self._said = b""                # the last of its text
+        self._greeted_ms = 0
         self._timer = None
         self._console = Console(device.name, self._typed)
         self._listen()
@@ -92,12 +95,20 @@ class SerialPort:
             self._gone(e)
             return
         if data:
-            self._console.show(self._beside.take(data))
+            self._heard(self._beside.take(data))
             if not self._is_up and not self._greets:
                 self._hello()
             self._line.feed(data, _now_ms())
             self._events()
             self._move()
+
+    def _heard(self, text: bytes) -> None:
+        """Show text for people, and see from it who speaks: an agent, or MicroPython's prompt."""
+        self._console.show(text)
+        self._said = (self._said + text)[-256:]
+        repl, agent = (max(self._said.rfind(word) for word in words) for words in (_REPL, _AGENT))
+        if repl != agent:
+            self._is_repl = repl > agent
 
     def _gone(self, e: Gone) -> None:
         self._deaf()
@@ -121,7 +132,10 @@ class SerialPort:
     # -- the line
 
     def _hello(self) -> None:
-        self._greets, self._greeted_ms = True, _now_ms()
+        self._greeted_ms = _now_ms()
+        if self._is_repl:
+            return
+        self._greets = True
         self._line.hello(self._greeted_ms)
         self._move()
 

@@ -25,7 +25,7 @@ class Stdio:
               terminals sends it
     now_ms    function -> monotonic ms
     Public: ``input``, ``poll`` (others may register with it), ``at_end``, ``prompt`` (what stands on the last line), ``is_uart``
-    (noise may forge what comes), ``line`` (``reliable.Reliable``, or None), ``over`` (function(), called when its session has
+    (noise may forge what comes), ``operator``, ``line`` (``reliable.Reliable``, or None), ``over`` (function(), called when its session has
     ended, or None).
     """
 
@@ -42,7 +42,7 @@ class Stdio:
         self.prompt = b""
         self.line = self.over = None
         self._now_ms = now_ms
-        self._operator = operator
+        self.operator = operator
         self._framer = Framer(MAX_LINE, operator)
         self._return = False            # the last byte was a carriage return
 
@@ -58,11 +58,11 @@ class Stdio:
         data = bytearray()
         byte = self.input.read(1)
         while byte:
-            if byte == b"\r" and not self._operator:   # a line feed after it adds nothing
+            if byte == b"\r" and not self.operator:   # a line feed after it adds nothing
                 data.extend(b"\n")
             elif byte != b"\n" or not self._return:
                 data.extend(byte)
-            self._return = byte == b"\r" and not self._operator
+            self._return = byte == b"\r" and not self.operator
             if byte in b"\r\n" or len(data) == _PIECE or not self._typed.poll(0):
                 return bytes(data)
             byte = self.input.read(1)
@@ -79,7 +79,7 @@ class Stdio:
 
     def next_event(self) -> tuple:
         """Return (RECORD, JSON), (TEXT, a person's line), (TOO_LONG, digits), or None."""
-        if self.line or self._operator:
+        if self.line or self.operator:
             return (self.line or self._framer).next_event()
         event = self._framer.next_event()
         if event is None or event[0] == TOO_LONG:

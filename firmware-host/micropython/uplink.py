@@ -74,8 +74,8 @@ class Uplink:
             self.close(effect[1])
 
     def call(self):
-        """Ask whoever holds the line for a hello."""
-        if self._stdio.line is None:
+        """Ask whoever holds the line for a hello: but for an operator, who would take it for JSON."""
+        if self._stdio.line is None and not self._stdio.operator:
             prompt = self._stdio.prompt
             self._stdio.write((b"\n" if prompt else b"") + _ASKS, prompt)
 

@@ -210,6 +210,33 @@ def test_a_gateway_that_was_killed_leaves_a_board_that_can_be_flashed(tmp_path, 
         assert mpremote(sim.path, "exec", "print(6 * 7)") == "42\n"
 
 
+def test_nothing_is_typed_into_a_repl(tmp_path, board):
+    with Server([say("Fine.")]) as server:
+        sim = board(server)
+        with NoisyWire(sim.path, 0) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+            assert says(running, "runs garden")
+            with Agent(linux("console", "--port", "gateway:" + wire.path), tmp_path / "person", True,
+                       env={"CLAWLITE_STATE": tmp_path / "state", "TERM": "xterm"}) as person:
+                person.expect("leaves")
+                person.send("\x03")                 # leaves the agent
+                person.expect(">>> ")
+                wire.seen.clear()
+                person.send("print(6 * 7)\r")
+                person.expect("42")
+                assert b"\x1e" not in wire.seen
+                person.send("\x04")
+                assert says(running, "runs garden", 2)
+                person.send("hello\r")
+                person.expect("Fine.")
+
+
+def test_a_machine_with_a_network_asks_by_itself(tmp_path):
+    with Server([calls(("look", {"where": "bed 2"})), say("Fine.")]) as server:
+        project(tmp_path / "garden", server.endpoint)
+        done = clawlite("ask", "hello", tmp_path / "garden", cwd=tmp_path, GARDEN_KEY=KEY)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Fine.\n", "")
+
+
 def test_without_a_gateway_the_rules_answer(tmp_path, board):
     with Server([]) as server:
         sim = board(server)

@@ -185,6 +185,8 @@ def test_what_a_device_may_not_ask(tmp_path, monkeypatch):
                     b'{"method":"claw.gateway.cancel","params":{"id":[]}}', b'{"method":"claw.gateway.provider","id":7}', b'{"id":"hello"}',
                     b'{"method":"claw.gateway.message","params":{"id":"z","text":"","call":[1,2]}}', b"\xff", b'{"id":"hello","result":{"boot":1}}'):
             peer.send(bad)
+        for id in ("i" * 65, 7, None, []):          # no answer: there is none to give it
+            peer.send({"jsonrpc": "2.0", "id": id, "method": "claw.gateway.provider", "params": {"provider": "remote"}})
         running = [peer.begin("wait") for _ in range(gateway_device.RUNNING)]
         begun = set()
         while len(begun) < len(running):            # each has heard the first of its answer
@@ -328,3 +330,45 @@ def test_history_and_audit_are_bounded(tmp_path, monkeypatch):
         assert [row[0] for row in rows] == [4, 5, 6, 7, 8]
     project(tmp_path / "p", "http://127.0.0.1:9/v1")
     run(fill, tmp_path / "p")
+
+
+@pytest.mark.parametrize("size, fits", [(8191, True), (8192, True), (8193, False)])
+def test_calls_that_a_device_has_no_room_for(tmp_path, size, fits):
+    arguments = {"where": "x" * (size - len('{"jsonrpc":"2.0","id":"00c0ffee-1","result":{"stop":"tools","calls":[["call_0_0","look","{\\"where\\": \\"\\"}"]]}}'))}
+
+    async def ask(gateway):
+        peer = await gateway.peer("shed").connect(gateway.address)
+        answer = await peer.end(peer.begin("hello"))
+        if fits:
+            assert len(peer.seen.splitlines()[-1]) == size + 1 and json.loads(answer["result"]["calls"][0][2]) == arguments
+        else:
+            assert answer["error"]["message"] == "the answer's tool calls take 8193 bytes, the device 8192"
+    with Server([calls(("look", arguments))]) as server:
+        project(tmp_path / "p", server.endpoint)
+        run(ask, tmp_path / "p")
+
+
+def test_a_device_that_does_not_read_is_let_go(tmp_path):
+    async def flood(gateway):
+        peer = await gateway.peer("shed").connect(gateway.address)
+        await peer.end(peer.begin("hello", provider="none"))        # it is there
+        link = gateway.it._listener.peers["shed"]
+        for _ in range(2000):                       # more than the kernel holds
+            link.send(b"1" * 65536)
+            if link._transport.is_closing():
+                break
+        assert link._transport.is_closing()
+        while gateway.it.device("shed").is_up:
+            await asyncio.sleep(0)
+    project(tmp_path / "p", "http://127.0.0.1:9/v1")
+    run(flood, tmp_path / "p")
+
+
+def test_who_says_nothing_is_let_go(tmp_path, monkeypatch):
+    monkeypatch.setattr(gateway_lan, "_AUTH_S", 0.01)
+
+    async def knock(gateway):
+        reader, _ = await asyncio.open_connection(*gateway.address.split(":"))
+        assert b"auth" in await reader.readline() and await reader.read() == b""
+    project(tmp_path / "p", "http://127.0.0.1:9/v1")
+    run(knock, tmp_path / "p")
