@@ -13,7 +13,7 @@ from clawlite.core import image as layout
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.pins import KINDS as PIN_KINDS
 from clawlite.core.pins import PULL_DOWN, PULL_UP
-from clawlite.host import chain, folding, guards, memories, registry, sandboxes, telemetries, unbuilt
+from clawlite.host import chain, conformance, folding, guards, memories, registry, sandboxes, telemetries, unbuilt
 from clawlite.host.automata import PatternError, compile_pattern
 from clawlite.host.imagefile import encode, table, write
 from clawlite.host.reflexes import compile_reflex
@@ -133,9 +133,8 @@ def _agent(manifest, prose) -> list:
     identity = manifest.identity
     processing = [channel.spec.processing for channel in manifest.channels if channel.spec.processing]
     budget = manifest.settings.budget
-    declared = manifest.channels and manifest.tools and manifest.sandbox and manifest.policies
     return [manifest.name, manifest.version or "", identity.name, AUTONOMY.index(identity.spec.autonomy or "supervised"),
-            2 if declared else 1, manifest.heartbeat_interval_ms,
+            conformance.level(manifest), manifest.heartbeat_interval_ms,
             chain.numbers(manifest), budget.max_rounds or MAX_ROUNDS,
             min([p.max_message_length for p in processing if p.max_message_length] or [MAX_MESSAGE]),
             manifest.sandbox.name if manifest.sandbox else "", sandboxes.level(manifest) if manifest.tools else 0, prose.add(identity.spec.personality),

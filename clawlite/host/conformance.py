@@ -22,6 +22,12 @@ FILE = pathlib.Path(__file__).with_name("clauses.json")
 LAST_RUN = pathlib.Path(__file__).resolve().parents[2] / "build" / "results" / "clauses.json"      # tests/clause_results.py
 
 
+def level(manifest) -> int:
+    """Return the highest level of which *manifest* declares every primitive, and this version builds them."""
+    declared = {primitive.kind for primitive in manifest.primitives()} - set(UNBUILT_KINDS)
+    return [int(name[-1]) for name, needed in LEVELS if set(needed) <= declared][0]
+
+
 def declaration(file: pathlib.Path = FILE, last_run: pathlib.Path = LAST_RUN) -> dict:
     """Return {"runtime", "spoken", "clauses"}: what ``clawlite conformance --json`` prints.
 

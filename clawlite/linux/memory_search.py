@@ -13,7 +13,8 @@ from unicodedata import combining, normalize
 from clawlite.core.memories import FTS, LINEAR, VECTOR
 
 MAX_WORDS = 12                  # of a query
-MOST_OF_ALL, MOST_OF_ONE = 50, 40        # candidates that have all words of a query, one of them
+MAX_RARE = 3                    # words by which entries are found; the others count in the score
+MOST_OF_ALL, MOST_OF_ONE = 50, 40        # candidates that have all of these, or one word
 MAX_CANDIDATES = 80             # that are enough
 MAX_TAIL = 1000                 # of the newest entries that no index has
 MAX_VECTORS = 5000              # of one place
@@ -61,9 +62,10 @@ def _by_text(db, place, floor: int, text: str) -> list:
     total = max(1, place.last - floor + 1)
     counts, ids = _candidates(db, place, floor, wanted) if place.indexed >= floor else (dict.fromkeys(wanted, 0), [])
     rows = db.run("SELECT id, content FROM entries WHERE id IN (%s)" % ",".join(map(str, ids))).fetchall() if ids else []
+    rare = sorted(wanted, key=counts.get)[:MAX_RARE]
     tail = max(floor, place.indexed + 1, place.last - MAX_TAIL + 1)
     for id, content in db.run("SELECT id, content FROM entries WHERE id BETWEEN ? AND ? ORDER BY id DESC", (tail, place.last)):
-        if content and _may_have(content, wanted):
+        if content and _may_have(content, rare):
             rows.append((id, content))
     weights = {word: max(_COMMON, log(1 + total / (1 + counts[word]))) for word in wanted}
     whole = sum(weights.values())
@@ -76,7 +78,7 @@ def _by_text(db, place, floor: int, text: str) -> list:
 
 
 def _candidates(db, place, floor: int, wanted: list) -> tuple:
-    """Return ({word: how many indexed entries have it, about}, ids): the newest with all words that are known, then with each, the rarest first."""
+    """Return ({word: how many indexed entries have it, about}, ids): the newest with the rarest words together, then with each."""
     counts, of_word = {}, {}
     for word in wanted:
         of_word[word] = ids = _newest(db, place, floor, [word], MOST_OF_ONE)
@@ -84,7 +86,7 @@ def _candidates(db, place, floor: int, wanted: list) -> tuple:
         if len(ids) == MOST_OF_ONE:     # there are more: as many as if all were as close together as these
             counts[word] = MOST_OF_ONE * (place.indexed - floor + 1) // (place.indexed - ids[-1] + 1)
     known = sorted([word for word in wanted if of_word[word]], key=counts.get)
-    found = dict.fromkeys(_newest(db, place, floor, known, MOST_OF_ALL) if len(known) > 1 else [])
+    found = dict.fromkeys(_newest(db, place, floor, known[:MAX_RARE], MOST_OF_ALL) if len(known) > 1 else [])
     for word in known:
         if len(found) >= MAX_CANDIDATES:
             break

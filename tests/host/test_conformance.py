@@ -79,3 +79,19 @@ def test_11_an_agent_is_of_level_2_when_all_of_its_primitives_are_declared(tmp_p
     spec = copy.deepcopy(FULL)
     del spec[without]
     assert level(spec, tmp_path) == 1
+
+
+def test_an_agent_has_the_level_whose_primitives_it_declares_and_this_version_builds(monkeypatch):
+    class Manifest:
+        def primitives(self):
+            return [type("Primitive", (), {"kind": kind}) for kind in self.kinds]
+    manifest = Manifest()
+    for kinds, level in ((("Identity", "Provider"), 1), (conformance.LEVELS[1][1], 2), (conformance.LEVELS[1][1][:-1], 1),
+                         (conformance.LEVELS[1][1] + ("Memory",), 2)):
+        manifest.kinds = kinds
+        assert conformance.level(manifest) == level
+    manifest.kinds = conformance.LEVELS[0][1]
+    monkeypatch.setattr(conformance, "UNBUILT_KINDS", ("Skill",))
+    assert conformance.level(manifest) == 2
+    monkeypatch.setattr(conformance, "UNBUILT_KINDS", ())
+    assert conformance.level(manifest) == 3

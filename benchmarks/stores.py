@@ -1,0 +1,115 @@
+"""The memory's own work in one process, over SQLite on a real disk: ``python benchmarks/stores.py FOLDER ROUNDS``.
+
+Prints one JSON line, {case: [number, ...]}; ``clawlite bench memory`` makes rows of it.  An entry is a JSON line's worth of text: 290
+bytes, 31 words of a vocabulary of 20,000 in which a few are common.
+"""
+import itertools
+import json
+import os
+import random
+import sys
+import time
+
+from clawlite.core.memories import Store
+from clawlite.linux.jsontext import dumps, loads
+
+ENTRIES, MANY, GROUP = 4000, 100000, 64
+_RANDOM = random.Random(1)
+_WORDS = ["".join(_RANDOM.choices("abcdefghijklmnopqrstuvwxyz", k=_RANDOM.randint(4, 13))) for _ in range(20000)]
+_WEIGHTS = list(itertools.accumulate(1 / (number + 1) for number in range(len(_WORDS))))
+
+
+def text(words: int = 31) -> str:
+    return " ".join(_RANDOM.choices(_WORDS, cum_weights=_WEIGHTS, k=words))[:290]
+
+
+def opened(folder: str, lasting: bool = False) -> tuple:
+    """Return (stores over *folder*, a semantic store)."""
+    from clawlite.linux.memory_sql import Database
+    from clawlite.linux.memory_stores import Stores
+    os.makedirs(folder, exist_ok=True)
+    store = Store(["s", 1, 0, None, None, 0, False, 2, 0, 10, lasting, None, None, None])
+    return Stores(Database(folder), lambda: time.time_ns() // 1000000, dumps, loads), store
+
+
+def job(store, number: int, count: int = 1) -> tuple:
+    return number, "store", store, "", ("c1a00000-0000-4000-8000-%012x" % number, [(None, text(), None, None)] * count)
+
+
+def run(stores, jobs: list) -> list:
+    """Return the outcomes' values; each job must have one."""
+    ended = stores.run(jobs)
+    assert len(ended) == len(jobs) and all(outcome[0] for _, outcome in ended), ended[0]
+    return [outcome[1] for _, outcome in ended]
+
+
+def written() -> int:
+    """Return the bytes that this process gave to write(): what reaches a disk once no page of it is written twice."""
+    with open("/proc/self/io") as file:
+        return int(dict(line.split(": ") for line in file)["wchar"])
+
+
+def resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def one_by_one(folder: str) -> dict:
+    """Kill-safe: each entry is a commit of its own, and every 512 the words of those are put into the index."""
+    stores, store = opened(folder)
+    run(stores, [job(store, 0)])
+    jobs, spent, before = [job(store, number + 1) for number in range(ENTRIES)], [], written()
+    for one in jobs:
+        begin = time.perf_counter_ns()
+        run(stores, [one])
+        spent.append(time.perf_counter_ns() - begin)
+    stores.close()
+    return {"store": spent, "written": [(written() - before) / ENTRIES]}
+
+
+def grouped(folder: str, rounds: int) -> list:
+    """Return ns per entry of power-safe commits of 64 requests: as many as wait while one is synced."""
+    stores, store = opened(folder, True)
+    run(stores, [job(store, 0)])
+    spent = []
+    for each in range(rounds):
+        jobs = [job(store, each * GROUP + number + 1) for number in range(GROUP)]
+        begin = time.perf_counter_ns()
+        run(stores, jobs)
+        spent.append((time.perf_counter_ns() - begin) / GROUP)
+    stores.close()
+    return spent
+
+
+def asked(folder: str) -> dict:
+    """Queries of one, two and five words over 100,000 entries; and the memory that 10,000 entries take."""
+    stores, store = opened(folder)
+    run(stores, [job(store, 0)])
+    before, taken = resident(), None
+    for number in range(MANY // 250):
+        entries = [(None, text(), None, None) for _ in range(250)]
+        run(stores, [(number, "store", store, "", ("c1a00000-0000-4000-8001-%012x" % number, entries))])
+        if number == 10000 // 250:
+            taken = resident() - before
+    found = {"memory": [taken]}
+    for words in (1, 2, 5):
+        spent = found["query %d" % words] = []
+        for number in range(300):
+            query = (number, "query", store, "", ("semantic", text(words), 10, None))
+            begin = time.perf_counter_ns()
+            value, = run(stores, [query])
+            spent.append(time.perf_counter_ns() - begin)
+            assert value["entries"], query
+    stores.close()
+    return found
+
+
+def main(folder: str, rounds: int):
+    found = one_by_one(os.path.join(folder, "one"))
+    found["grouped"] = grouped(os.path.join(folder, "grouped"), rounds)
+    found.update(asked(os.path.join(folder, "many")))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
