@@ -17,12 +17,12 @@ SABOTAGE = '''
 def sabotage() -> str:
     """Break the session of the agent that runs this, once."""
     from clawlite.core.session import Session
-    tick = Session.tick
+    deadline = Session.deadline
 
-    def broken(self, now_ms):
-        Session.tick = tick
+    def broken(self):
+        Session.deadline = deadline
         raise ValueError("nobody expected this")
-    Session.tick = broken
+    Session.deadline = broken
     return "done"
 '''
 AUDIT = BENCH["claw.yaml"].replace('{ id: "all", action: "allow", scope: "all" }', '{ id: "all", action: "audit-only", scope: "all" }')

@@ -94,7 +94,7 @@ def test_what_comes_with_it_is_answered_in_order(vacant):
     (dict(SPEC, identity="/etc/passwd"), "names no files"),
     (dict(SPEC, tools=["*.yaml"]), "spec.tools[0]: a manifest in claw.initialize names no files"),
     ({}, "identity"), (dict(SPEC, provider=[]), "did you mean"), (dict(SPEC, tools=["claw://registry/clawlite/nothing@1.0.0"]), "nothing"),
-    (dict(SPEC, tools=["claw://local/tool/x"]), "x"), (dict(SPEC, telemetry={"inline": {"exporters": [{"type": "console"}]}}), "Telemetry")])
+    (dict(SPEC, tools=["claw://local/tool/x"]), "x"), (dict(SPEC, world_models=[{"inline": {"name": "w", "backend": {"type": "tool"}}}]), "world_models")])
 def test_9_3_1_a_manifest_that_cannot_be_built_is_refused_with_its_problems(vacant, spec, said):
     with vacant() as agent:
         error = agent.call("claw.initialize", params(spec))["error"]
