@@ -1,8 +1,10 @@
 """The memory of a real agent: over its line, with faults of the disk, after kill -9; two processes, two identities."""
 import json
 import os
+import random
 import resource
 import select
+import sqlite3
 import subprocess
 import sys
 
@@ -155,7 +157,6 @@ def test_a_damaged_file_is_one_clear_error_and_the_agent_goes_on(image, home, da
 
 
 def test_a_file_of_a_newer_version_is_left_alone(image, home):
-    import sqlite3
     database(home).parent.mkdir(parents=True)
     with sqlite3.connect(database(home)) as connection:
         connection.execute("PRAGMA user_version=99")
@@ -232,31 +233,59 @@ def test_a_folder_that_is_none_is_an_error_of_the_start(image, home):
 
 # -- kill -9
 
-@pytest.mark.parametrize("store", ["talk", "notes"])
-def test_what_was_acknowledged_survives_kill_9(image, home, store):
-    acknowledged, number = [], 0
-    for round in range(6):
-        with serve(image, home) as one:
-            one.number = 10 ** 6 * (round + 1)
-            first = one.number + 1
+LIES = """import sys
+from clawlite.linux import memory_stores, verbs
+write, late = memory_stores.Stores._write, []
+def lie(self, jobs):
+    before, late[:] = list(late), jobs
+    write(self, before)
+    return [(job[0], (True, {"stored": 3, "ids": []})) for job in jobs]
+memory_stores.Stores._write = lie
+sys.exit(verbs.run(verbs.parse("serve", [sys.argv[1], "--stdio"])))"""
+
+
+def campaign(image, home, store: str, kills: int, seed: int, words=None) -> int:
+    """Kill an agent *kills* times while it stores; return how many requests it had acknowledged, all of which are there, each whole.
+
+    words  another command line, or None
+    """
+    random_, acknowledged, number = random.Random(seed), [], 0
+    for round in range(kills):
+        with Operator(words or linux("serve", image, "--stdio"), home).boot() as one:
+            first = one.number = 10 ** 6 * (round + 1)
             for _ in range(40):
                 number += 1
                 one.line(json.dumps({"jsonrpc": "2.0", "id": first + number, "method": "claw.memory.store", "params": {
                     "store": store, "entries": [{"content": "%d-%d" % (number, n)} for n in range(3)], "context": {"request_id": UUID % number}}}))
-            eventually(lambda: one._read() or one.seen.count(b'"stored":3') > 5 * round)
+            most = random_.randrange(1, 40)
+            eventually(lambda: one._read() or one.seen.count(b'"stored":3') >= most)
             one.process.kill()
             one.process.wait()
             one._read()
-            for line in one.seen.splitlines():
-                if b'"stored":3' in line and line.endswith(b"}"):
-                    acknowledged.append(json.loads(line)["id"] - first)
-    assert acknowledged
-    with serve(image, home) as one:
-        found = one.all(store)
-        assert len(found) == len(set(found)) and len(found) % 3 == 0
-        whole = {entry.split("-")[0] for entry in found}
-        assert all(found.count("%s-%d" % (name, n)) == 1 for name in whole for n in range(3)), "a request is there whole or not at all"
-        assert {str(number) for number in acknowledged} <= whole
+            acknowledged += [json.loads(line)["id"] - first for line in one.seen.splitlines() if b'"stored":3' in line and line.endswith(b"}")]
+    with sqlite3.connect(database(home)) as connection:
+        found = [content for content, in connection.execute("SELECT content FROM entries")]
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        connection.execute("INSERT INTO words(words) VALUES('integrity-check')")
+    connection.close()
+    check(found, acknowledged)
+    return len(acknowledged)
+
+
+def check(found: list, acknowledged: list):
+    whole = {entry.split("-")[0] for entry in found}
+    assert len(found) == len(set(found)) == 3 * len(whole), "a request is there once, and whole or not at all"
+    assert {str(number) for number in acknowledged} <= whole, "what was acknowledged is there"
+
+
+@pytest.mark.parametrize("store", ["talk", "notes"])
+def test_what_was_acknowledged_survives_kill_9(image, home, store):
+    assert campaign(image, home, store, 6, 1) > 6
+
+
+def test_the_campaign_sees_an_acknowledgement_before_the_write(image, home):
+    with pytest.raises(AssertionError, match="what was acknowledged is there"):
+        campaign(image, home, "talk", 6, 1, [sys.executable, "-c", LIES, str(image)])
 
 
 # -- the thread
