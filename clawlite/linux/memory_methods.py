@@ -10,8 +10,8 @@ from clawlite.core import rpc
 from clawlite.core.calls import is_uuid
 from clawlite.core.effect import ASK, REMEMBER
 from clawlite.core.errors import InvalidParams
-from clawlite.core.memories import (CHECKPOINT, GLOBAL, KEY_VALUE, MAX_TOP, PER_CHANNEL, PER_IDENTITY, SCOPES, STRATEGIES, SUMMARIZE, TYPES, VECTOR,
-                                    WINDOW, WORKSPACE, Store, stores)
+from clawlite.core.memories import (CHECKPOINT, CONVERSATION, GLOBAL, KEY_VALUE, MAX_TOP, PER_CHANNEL, PER_IDENTITY, SCOPES, SEMANTIC, STRATEGIES,
+                                    SUMMARIZE, TYPES, VECTOR, WINDOW, WORKSPACE, Store, stores)
 from clawlite.core.rpc import field
 from clawlite.linux.instant import from_iso8601
 
@@ -189,7 +189,10 @@ def _entries(params: dict, store) -> list:
             raise InvalidParams("%skey: a %s store needs one" % (where, TYPES[store.type]))
         if key is not None:
             _short(key, MAX_KEY, where + "key")
-        found.append((key or None, content, field(entry, "metadata", dict, where, False), _vector(entry, where)))
+        vector = _vector(entry, where)
+        if vector is not None and store.type not in (CONVERSATION, SEMANTIC):
+            raise InvalidParams("%svector: a %s store is not searched by vectors" % (where, TYPES[store.type]))
+        found.append((key or None, content, field(entry, "metadata", dict, where, False), vector))
     return found
 
 

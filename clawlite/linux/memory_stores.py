@@ -1,7 +1,7 @@
 """What the memory does with a request (core/memories.py): the verbs, over one database, in one thread.
 
     store    (request_id or None, entries) -> {"stored", "ids"}, and "is_full" when it should be compacted
-    query    (kind, what, most, vector)    -> {"entries"}, and "truncated": true when more matched than a time range gives
+    query    (kind, what, most, vector)    -> {"entries"}, and "truncated": true when more matched than one answer holds
     oldest   None                          -> [(part, id of the last, text, entries before), ...] for a summary
     replace  (id of the last, summary)     -> entries after
     compact  strategy                      -> (entries before, entries after)
@@ -23,6 +23,7 @@ from clawlite.linux.memory_sql import failure
 BATCH = 512                     # entries of a place between two visits to the index: 2.5 KB are written for each; 3.2 with 256, 29 with 1
 WINDOW = 1000                   # entries that a compaction leaves where the store names no number
 MAX_CONTENT = 262144            # bytes of one entry
+MAX_ANSWER = 1048576            # characters of content in one answer
 MAX_SAME = 64                   # old values of one key that are kept for the sake of requests
 _SUMMARY_BYTES = 24000          # of the entries that one summary is made of
 _SUMMARY_LEAST = 8              # entries of a place for which one is worth while
@@ -84,6 +85,8 @@ class Stores:
             return outcomes
         except Exception as e:
             error = self._failed(e, False)
+            if isinstance(e, StoreError) and len(jobs) > 1:        # one that has no room takes no other with it
+                return [ended for job in jobs for ended in self._write([job])]
             return [(job[0], (False, error)) for job in jobs]
 
     def _failed(self, e, query: bool) -> ClawError:
@@ -223,40 +226,40 @@ class Stores:
         if kind == "key":
             most = 1 if store.type in (KEY_VALUE, WORKSPACE) else min(top, store.snapshots or top)
             rows = self._db.run("SELECT %s FROM entries WHERE key=? AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?" % _FIELDS,
-                                (what, floor, place.last, most)).fetchall()
+                                (what, floor, place.last, most))
         elif kind == "time-range":
             first, last = self._places.since(place, what[0], floor), self._places.since(place, what[1] + 1, floor) - 1
-            rows = self._alive(store, first, last, place, top + 1)
-            more = len(rows) > top
-            rows = rows[:top][::-1]
-            if more:
-                return {"entries": self._entries(store, part, place, rows), "truncated": True}
+            answer = self._answer(store, part, place, self._alive(store, first, last, place, top + 1), top)
+            answer["entries"].reverse()
+            return answer
         else:
             found = memory_search.search(self._db, place, floor, store, (what, vector, 4 * top if store.type == KEY_VALUE else top))
-            rows = [self._db.row("SELECT %s FROM entries WHERE id=?" % _FIELDS, (id,)) for id, _ in found]
-            scores = dict(found)
             if store.type not in _SEARCHED:
                 alive = {row[0] for row in self._alive(store, floor, place.last, place, -1)}
-                rows = [row for row in rows if row[0] in alive][:top]
-            return {"entries": self._entries(store, part, place, rows, scores)}
-        return {"entries": self._entries(store, part, place, rows)}
+                found = [one for one in found if one[0] in alive]
+            rows = (self._db.row("SELECT %s FROM entries WHERE id=?" % _FIELDS, (id,)) for id, _ in found)
+            return self._answer(store, part, place, rows, top, dict(found))
+        return self._answer(store, part, place, rows, top)
 
-    def _alive(self, store, first: int, last: int, place, most: int) -> list:
-        """Return rows from *first* to *last*, the newest first, without the old values of keys."""
+    def _alive(self, store, first: int, last: int, place, most: int):
+        """Return a cursor of rows from *first* to *last*, the newest first, without the old values of keys."""
         shadowed = ""
         if store.type in (KEY_VALUE, WORKSPACE):
             shadowed = " AND NOT EXISTS (SELECT 1 FROM entries AS newer WHERE newer.key=entries.key AND newer.id>entries.id AND newer.id<=%d)" % place.last
         return self._db.run("SELECT %s FROM entries WHERE id BETWEEN ? AND ?%s ORDER BY id DESC LIMIT ?" % (_FIELDS, shadowed),
-                            (first, last, most)).fetchall()
+                            (first, last, most))
 
-    def _entries(self, store, part: str, place, rows: list, scores: dict = {}) -> list:
-        """Return *rows* as callers see them."""
-        found = []
+    def _answer(self, store, part: str, place, rows, top: int, scores: dict = {}) -> dict:
+        """Return {"entries"} of at most *top* of *rows* as callers see them; with "truncated" when there are more, or they are too long."""
+        found, size = [], 0
         for id, at, key, content, is_json, metadata in rows:
             if store.type == WORKSPACE:
                 content = self._files.read(store, part, key)
                 if content is None:
                     continue
+            size += len(content)
+            if len(found) >= top or found and size > MAX_ANSWER:
+                return {"entries": found, "truncated": True}
             entry = {"id": place.name(id), "content": self._loads(content.encode()) if is_json else content,
                      "timestamp": "%s.%03dZ" % (iso8601(at // 1000)[:-1], at % 1000)}
             if id in scores:
@@ -266,7 +269,7 @@ class Stores:
             if metadata is not None:
                 entry["metadata"] = self._loads(metadata.encode())
             found.append(entry)
-        return found
+        return {"entries": found}
 
     # -- compact
 

@@ -117,6 +117,7 @@ def test_a_store_is_checked_and_its_id_written_small():
     assert ask(agent, "store", store="s", entries=[{"content": "x"}], context={}) == "context.request_id: expected a string, there is none"
     assert "expected a UUID" in ask(agent, "store", store="s", entries=[{"content": "x"}], context={"request_id": "1"})
     assert store(Agent(record("s", KEY_VALUE)), {"content": "x"}) == "entries[0].key: a key-value store needs one"
+    assert store(Agent(record("s", KEY_VALUE)), {"content": "x", "key": "k", "vector": [1]}) == "entries[0].vector: a key-value store is not searched by vectors"
     assert store(Agent(record("s", WORKSPACE)), {"content": "x", "key": ""}) == "entries[0].key: a workspace store needs one"
 
 

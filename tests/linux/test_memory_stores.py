@@ -48,6 +48,24 @@ def test_of_too_many_in_a_range_the_newest_are_given_and_it_says_so(world):
     assert "truncated" not in world.do("query", one, "", ("time-range", (0, 1 << 50), 10, None))
 
 
+def test_an_answer_has_a_bound_and_says_so(world):
+    one = store()
+    for _ in range(5):
+        world.put(one, "x" * 262144)
+    answer = world.do("query", one, "", ("time-range", (0, 1 << 50), 1000, None))
+    assert len(answer["entries"]) == 4 and answer["truncated"] is True
+    answer = world.do("query", one, "", ("semantic", "x" * 262144, 10, None))
+    assert len(answer["entries"]) == 4 and answer["truncated"] is True
+
+
+def test_one_request_without_room_takes_no_other_with_it(world, tmp_path):
+    full, one = store("work", type=WORKSPACE, path=str(tmp_path / "ws"), max_bytes=3), store()
+    jobs = [(1, "store", one, "", (world.id(), [(None, "a", None, None)])), (2, "store", full, "", (world.id(), [("k", "long", None, None)])),
+            (3, "store", one, "", (world.id(), [(None, "b", None, None)]))]
+    assert [(number, outcome[0]) for number, outcome in world.stores.run(jobs)] == [(1, True), (2, False), (3, True)]
+    assert world.all(one) == ["a", "b"] and world.all(full) == []
+
+
 def test_a_clock_that_goes_back_stands_still(world):
     one = store()
     world.put(one, "a")
