@@ -33,7 +33,7 @@ def _main(args: list) -> int:
     if args and args[0] == "doctor":
         from clawlite.linux.doctor import main as doctor
         return doctor(args[1:])
-    if args and args[0] == "secrets" and "--port" not in args:
+    if args and args[0] == "secrets" and not any(arg.partition("=")[0] in ("--port", "--dir") for arg in args):
         from clawlite.linux.secretshow import main as secrets
         return secrets(args[1:], _name_of)
     if args and args[0] == "audit":

@@ -8,7 +8,7 @@ import click
 
 
 from clawlite.core.errors import ClawError
-from clawlite.host import ui
+from clawlite.host import cli_provision, ui
 from clawlite.host.cli_gateway import gateway
 
 DEVICE_HELP = """Talk to an agent:
@@ -250,6 +250,10 @@ def console(tools, port, records, log, prompts, timeout, mode):
 
 
 cli.add_command(gateway)
+
+
+for _command in (cli_provision.secrets, cli_provision.wifi):
+    cli.add_command(_command)
 
 
 def main(args: list[str], editor=None, secret=None) -> int:

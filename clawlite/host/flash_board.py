@@ -105,7 +105,11 @@ class Board:
         try:
             with self._failing("does not come to its raw REPL", "flash just after a reset, in the boot window, or in safe mode"):
                 self._port.serial.write(_INTERRUPTS)
-                self._port.enter_raw_repl(timeout_overall=_ANSWER_S)
+                try:
+                    self._port.enter_raw_repl(timeout_overall=_ANSWER_S)
+                except TransportError:          # it was just booting: what interrupts a boot is not always an answer to Ctrl-A
+                    self._port.serial.write(_INTERRUPTS)
+                    self._port.enter_raw_repl(timeout_overall=_ANSWER_S)
                 self._port.exec(_TOOLS)
         except BaseException:
             self.__exit__()
@@ -151,6 +155,10 @@ class Board:
 
     def read(self, path: str, limit: int) -> bytes:
         return bytes.fromhex(self._run(f"print(str(hexlify(b''.join(_pieces({path!r}, {limit}))), 'utf-8'))").strip())
+
+    def names(self, folder: str) -> list:
+        """Return what lies in *folder*; nothing when it is not there."""
+        return self._run(f"for name in _list({folder!r}): print(name)").splitlines()
 
     def digests(self, paths: list) -> dict:
         """Return {path: SHA-256} of files that are there."""

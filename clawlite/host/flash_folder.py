@@ -50,6 +50,10 @@ class Folder:
         with open(self._root + path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
+    def names(self, folder: str) -> list:
+        """Return what lies in *folder*; nothing when it is not there."""
+        return os.listdir(self._root + folder) if os.path.isdir(self._root + folder) else []
+
     def digests(self, paths: list) -> dict:
         """Return {path: SHA-256} of files that are there."""
         return {path: self.digest(path) for path in paths if os.path.isfile(self._root + path)}

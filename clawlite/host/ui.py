@@ -175,6 +175,22 @@ def packaged(folder: str, files: list, as_json: bool) -> None:
     talk(f"Next: mpremote mip install --target / {folder}/mip/package.json, or include {folder}/frozen/manifest.py in a MicroPython build")
 
 
+def names(target: str, found: list, as_json: bool) -> None:
+    """Show the names of what a board keeps for itself."""
+    if as_json:
+        document([{"name": name} for name in found])
+        return
+    for name in found:
+        print(name)
+
+
+def provisioned(target: str, kind: str, name: str, verb: str, as_json: bool) -> None:
+    if as_json:
+        document({"target": target, kind: name, "verb": verb})
+        return
+    talk(f"{target} {'has forgotten' if verb == 'remove' else 'keeps'} the {kind} {name}.")
+
+
 def flashing_firmware(found: dict, as_json: bool) -> None:
     if not as_json:
         talk(f"{found['file']}: MicroPython for {found['chip']}, {found['bytes']} bytes, {found['sha256'][:12]}, to {found['target']}")

@@ -101,7 +101,8 @@ class Net:
             except OSError:
                 value = os.getenv(name) if hasattr(os, "getenv") else None
         if not value:
-            return False, ClawError("secret %s: not found in secrets/ beside the image, nor in the environment" % name)
+            return False, ClawError("secret %s: not found in state/secrets on this board, nor in the environment" % name,
+                                    "clawlite secrets set %s --port PORT" % name)
         return True, value[:-1] if value.endswith("\n") else value
 
 
