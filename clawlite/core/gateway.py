@@ -50,6 +50,8 @@ class Distant:
         while True:
             done, event = yield (RECEIVE, SILENCE_MS)
             if not done:
+                if not event.message.startswith("provider "):
+                    event.message = "provider %s: %s" % (self.name, event.message)
                 raise event
             if isinstance(event, str):
                 shown = True

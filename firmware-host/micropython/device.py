@@ -221,7 +221,7 @@ class Device:
             by.too_long(int(str(data, "utf-8")), MAX_LINE)
         elif kind == TEXT:
             from clawlite.core.text import decode_utf8
-            self.stdio.prompt = b""          # the person's Enter has ended the prompt's line
+            self.stdio.prompt = b""     # the person's Enter has ended the prompt's line
             try:
                 self.console.line(decode_utf8(data), now, early)
             except ValueError:

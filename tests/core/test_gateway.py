@@ -52,7 +52,8 @@ def test_no_more_is_kept_than_wanted():
 
 def test_an_error_closes():
     error, effects = ask(["Half", ProviderError("gone")])
-    assert error.message == "gone" and effects[-1] == (CLOSE,)
+    assert error.message == "provider model: gone" and effects[-1] == (CLOSE,)
+    assert ask([ProviderError("provider model: busy (tried 1 of 1)")])[0].message == "provider model: busy (tried 1 of 1)"
 
 
 def test_what_was_used_goes_to_a_ledger_that_is_there():

@@ -91,8 +91,8 @@ def test_a_request_goes_up_again_with_what_was_seen(agent):
 
 
 @pytest.mark.parametrize("answer, said", [
-    ({"error": {"code": -32020, "message": "the provider is away"}}, b"the provider is away; next: reflex\nBy rule.\n> "),
-    ({"error": {"code": -32021, "message": "tokens_per_day is 9"}}, b"tokens_per_day is 9; next: reflex\nBy rule.\n> "),
+    ({"error": {"code": -32020, "message": "the provider is away"}}, b"provider remote: the provider is away; next: reflex\nBy rule.\n> "),
+    ({"error": {"code": -32021, "message": "tokens_per_day is 9"}}, b"provider remote: tokens_per_day is 9; next: reflex\nBy rule.\n> "),
     ({"result": {"calls": 7}}, b"the gateway's answer is malformed; next: reflex\nBy rule.\n> "),
     ({"result": {"stop": "x" * 9000}}, b"bytes of its answer found no room; next: reflex\nBy rule.\n> "),
 ])
@@ -122,4 +122,4 @@ def test_a_session_without_a_gateway_gives_no_answer(agent):
     host = Host(agent.input)
     host.open()
     host.type("hello")
-    host.expect(b"no gateway at the other end of the line; next: reflex\nBy rule.\n> ")
+    host.expect(b"provider remote: no gateway at the other end of the line; next: reflex\nBy rule.\n> ")
