@@ -104,8 +104,7 @@ class Uplink:
             asked = self._asked.get(task)
             if asked and asked.due_ms is not None and now >= asked.due_ms:
                 del self._asked[task]
-                self._agent.received(task, (False, ProviderError("no gateway at the other end of the line",
-                                                                 "start one there: clawlite gateway")), now)
+                self._agent.received(task, (False, ProviderError("no gateway at the other end of the line (clawlite gateway starts one there)")), now)
             elif asked and asked.parts:
                 self._go_on(asked)
 

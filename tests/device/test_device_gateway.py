@@ -122,4 +122,4 @@ def test_a_session_without_a_gateway_gives_no_answer(agent):
     host = Host(agent.input)
     host.open()
     host.type("hello")
-    host.expect(b"provider remote: no gateway at the other end of the line; next: reflex\nBy rule.\n> ")
+    host.expect(b"provider remote: no gateway at the other end of the line (clawlite gateway starts one there); next: reflex\nBy rule.\n> ")
