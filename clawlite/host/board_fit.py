@@ -77,6 +77,7 @@ def wants(manifest, board: Profile, known: list = ()) -> list[Problem]:
     _stores(manifest, board, known, problems)
     for index, pin in enumerate(manifest.settings.pins):
         _pin(manifest, board, index, pin, known, problems)
+    _safe_pin(manifest, board, problems)
     return problems.found
 
 
@@ -203,6 +204,20 @@ def _pin(manifest, board: Profile, index: int, pin, known: list, problems: Probl
         problems.add(place, ("pins", index, "kind"), f"pin {pin.pin} of {board.name} is an input only", hint=hint)
     elif pin.pull and has(pins.input_only, pin.pin):
         problems.add(place, ("pins", index, "pull"), f"pin {pin.pin} of {board.name} has no pull resistor", hint="put one on the board, or choose another pin")
+
+
+def _safe_pin(manifest, board: Profile, problems: Problems) -> None:
+    """The safe-mode pin is read at each start, with its pull-up."""
+    pin = manifest.settings.boot.safe_pin if manifest.settings.boot else None
+    if pin is None or board.runtime != "micropython":
+        return
+    path, others = ("boot", "safe_pin"), [other.name for other in manifest.settings.pins if other.pin == pin]
+    if others:
+        problems.add(manifest.settings.place, path, f"pin {pin} is {others[0]} already", hint="a button that keeps the agent from starting needs a pin of its own")
+    elif not has(board.pins.digital, pin):
+        problems.add(manifest.settings.place, path, f"{board.name} has no digital pin {pin}", hint=f"digital pins on {board.name}: {', '.join(board.pins.digital)}")
+    elif has(board.pins.input_only, pin):
+        problems.add(manifest.settings.place, path, f"pin {pin} of {board.name} has no pull-up", hint="choose a pin that can be an output too")
 
 
 _AS = {"adc": "read as ADC", "pwm": "driven as PWM", "input": "an input", "output": "an output"}

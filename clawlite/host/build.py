@@ -22,25 +22,29 @@ def build_beside(name: str, at_use: bool = False) -> str:
     return path
 
 
-def image_for(name: str, board: str = None) -> str:
+def image_for(name: str, board: str = None, key_file: str = None) -> str:
     """Return the path of an image that runs *name*: itself when it is one, else what the manifest is built to.
 
-    board  refuse a manifest that this board cannot honour, or None
+    board     refuse a manifest that this board cannot honour, or None
+    key_file  as for ``build``; None: ``$CLAWLITE_DEVICE_KEY_FILE`` if that is set
     Raises ``ManifestErrors``, ``ClawError``.
     """
+    return name if is_image(name) else build(name, None, key_file or os.environ.get("CLAWLITE_DEVICE_KEY_FILE"), board)["file"]
+
+
+def is_image(name: str) -> bool:
+    """Return whether *name* is a file that begins as an image does; of anything else the manifest's errors say more."""
     try:
         with open(name, "rb") as file:
-            if file.read(3) == MAGIC:
-                return name
-    except OSError:                 # a folder, or nothing: the manifest's errors say it best
-        pass
-    return build(name, None, os.environ.get("CLAWLITE_DEVICE_KEY_FILE"), board)["file"]
+            return file.read(3) == MAGIC
+    except OSError:
+        return False
 
 
 def device_key():
     """Return the key that images are signed with on this machine (``$CLAWLITE_DEVICE_KEY_FILE``), or None.  Raises ``ClawError``."""
     file = os.environ.get("CLAWLITE_DEVICE_KEY_FILE")
-    return _key(file) if file else None
+    return read_key(file) if file else None
 
 
 def save(path: str, data: bytes) -> bool:
@@ -80,7 +84,7 @@ def build(name: str, output: str = None, key_file: str = None, board: str = None
     """
     manifest.pin(name, refresh)
     loaded = manifest.load(name)
-    key = _key(key_file) if key_file else None
+    key = read_key(key_file) if key_file else None
     profile = boards.profile(board, loaded.folder) if board else None
     if profile:
         built, need = board_fit.demand(loaded, profile, lambda: compiler.build(loaded, key))
@@ -99,7 +103,8 @@ def build(name: str, output: str = None, key_file: str = None, board: str = None
             "fits_not": fits_not, **found}
 
 
-def _key(path: str) -> bytes:
+def read_key(path: str) -> bytes:
+    """Return the device key in the file *path*.  Raises ``ClawError``: there is none, or it is too short."""
     try:
         with open(path, "rb") as file:
             key = file.read(4096).strip()

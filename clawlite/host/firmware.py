@@ -1,5 +1,6 @@
 """What a MicroPython board gets: the core and its shell, linked and compiled to ``.mpy`` at -O3."""
 import ast
+import functools
 import os
 import pathlib
 import subprocess
@@ -41,7 +42,14 @@ def linked(more: dict = {}) -> tuple[dict[str, str], bytes]:
     """Return ({module: its source, linked and with short names}, what the file ``sentences`` holds beside them).
 
     more  {module: path} of others that use the core, a benchmark's: their own names stay
+    Cost  some seconds, once a process for the same *more*.
     """
+    return _linked(tuple(sorted(more.items())))
+
+
+@functools.cache
+def _linked(more: tuple) -> tuple[dict[str, str], bytes]:
+    more = dict(more)
     linker = Linker({**sources(), **more}, UNITS, CALLED_BY_NAME)
     sentences = take_out({name: module.tree for name, module in linker.modules.items()}, KEEP_SENTENCES)
     trees = {name: ast.parse(text) for name, text in linker.link().items()}

@@ -1,9 +1,12 @@
 """``clawlite flash``: build when needed, compare with what the board holds, show it, write it, see it boot."""
+import json
 import os
 import tempfile
 
+from clawlite.core import seal
 from clawlite.core.errors import ClawError
-from clawlite.host import build
+from clawlite.core.image import Image
+from clawlite.host import build, manifest
 from clawlite.host.board_files import SLOT, board_files
 from clawlite.host.flash_plan import Contents, Plan, plan
 
@@ -29,21 +32,37 @@ def target(port: str = None, folder: str = None, ssh: str = None):
     return Board(ports.choose(port))
 
 
-def contents(name: str, board: str = None) -> Contents:
+def contents(name: str, board: str = None, key_file: str = None) -> Contents:
     """Return what a board gets that shall run *name*: a manifest, which is built, or an image with its tools.py beside it.
 
-    board  refuse a manifest that this board cannot honour, or None
-    Raises ``ManifestErrors``, ``ClawError``.
+    board     refuse a manifest that this board cannot honour, or None
+    key_file  the device key that the board gets, which the image is signed with; None: the board keeps what it has
+    Raises ``ManifestErrors``, ``ClawError``: an image that is not signed with that key, too.
     """
-    image = build.image_for(name, board)
-    shared, slot = {}, {}
+    key = build.read_key(key_file) if key_file else None
+    image = build.image_for(name, board, key_file)
+    shared, slot = boot_settings(name), {}
     with tempfile.TemporaryDirectory(prefix="clawlite-flash-") as folder:
         for path, place in board_files(image, folder):
             if place.startswith(SLOT + "/"):
                 slot[os.path.basename(place)] = _read(path)
             elif place != SLOT + ".cbor":
                 shared[place] = _read(path)
-    return Contents(shared, slot, _read(image))
+    data = _read(image)
+    if key:
+        def read(offset: int, length: int) -> bytes:
+            return data[offset:offset + length]
+        seal.check(read, len(data), Image(read, len(data), 1).seal_at, key)
+    return Contents(shared, slot, data, {"/device.key": key} if key else {})
+
+
+def boot_settings(name: str) -> dict:
+    """Return {"/boot.json": bytes} of the section [boot] beside the manifest *name*; {} without one, and for an image."""
+    boot = None if build.is_image(name) else manifest.load(name).settings.boot
+    if boot is None:
+        return {}
+    found = {key: getattr(boot, key) for key in ("safe_pin", "window_ms") if getattr(boot, key) is not None}
+    return {"/boot.json": json.dumps(found, separators=(",", ":")).encode()}
 
 
 def _read(path: str) -> bytes:
@@ -83,18 +102,21 @@ def carry_out(board, made: Plan, tell) -> None:
             board.do(step, tell)
 
 
-def flash(name: str, board, dry_run: bool, profile, show, agree, tell) -> dict:
+def flash(name: str, board, dry_run: bool, profile, show, agree, tell, key_file: str = None) -> dict:
     """Flash *name* to *board*, a target in use; return what ``--json`` shows.
 
     profile  name of the board's profile, or None: the port's USB ids may tell
     show     function(document), called before anything is written
     agree    function(), called when something changes; what it raises ends the flash
     tell     function(bytes in all, bytes that went since the last time)
+    key_file as in ``contents``
     Keys: target, where ("port", "folder", "ssh"), board, boots, slot, files ([{path, change, bytes, sha256}]), travels (bytes), dry_run,
     written, said (what the board said until its agent was ready, or None), next (the command that talks to it, or None).
     """
     profile = profile or (board.boards[0] if len(board.boards) == 1 else None)
-    made = board.prepare(name, profile) if board.where == "ssh" else prepare(board, contents(name, profile))
+    if board.where == "ssh" and key_file:
+        raise ClawError("--device-key: a Linux machine finds its key in $CLAWLITE_DEVICE_KEY_FILE", "set that there, and build with --key-file")
+    made = board.prepare(name, profile) if board.where == "ssh" else prepare(board, contents(name, profile, key_file))
     found = {"target": board.name, "where": board.where, "board": profile, "boots": made.boots, "slot": made.slot, "files": made.changes,
              "travels": made.travels, "dry_run": dry_run, "written": False, "said": None, "next": board.next}
     show(found)

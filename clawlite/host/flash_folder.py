@@ -5,7 +5,7 @@ import shutil
 import zlib
 
 from clawlite.core.errors import ClawError
-from clawlite.host.flash_plan import FOLDERS, RECORD, SLOTS, Look
+from clawlite.host.flash_plan import FOLDERS, RECORD, SLOTS, TOP, Look
 
 _SEALS = (40, 73)               # bytes after the body of an image, unsigned and signed (core/image.py)
 
@@ -34,7 +34,7 @@ class Folder:
             for folder in ("", *FOLDERS):
                 if os.path.isdir(self._root + folder):
                     files.update({path: self.digest(path) for path in (f"{folder}/{name}" for name in sorted(os.listdir(self._root + folder)))
-                                  if os.path.isfile(self._root + path) and (folder or path.startswith("/claw") or path == "/main.py")})
+                                  if os.path.isfile(self._root + path) and (folder or path.startswith("/claw") or path[1:] in TOP)})
             records = [self.read(path) for path in (RECORD, RECORD + ".new") if path in files]
             whole = [slot for slot in SLOTS if f"/claw-{slot}.cbor" in files and is_whole(self.read(f"/claw-{slot}.cbor"))]
         except OSError as e:

@@ -3,7 +3,7 @@
 1. The slot that was READY last is never touched: the other one is written (firmware-host/micropython/boot/slots.py has the layout).
 2. A slot that is written has no image: its old one waits under another name, and the new one gets its name when all of the slot
    was read back by hash.  What starts a slot, and the boot record, are read back before they get their names too.
-3. The boot record comes last.  Whatever step is the last one that happened, the old image boots, or the new one.
+3. The boot record comes last, but for a device key: an old image that is not signed with it would not boot.  Whatever step is the last one that happened, the old image boots, or the new one.
 4. What the board holds already is copied there, and does not travel.
 """
 import hashlib
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 RECORD = "/claw.boot"
 SLOTS = ("a", "b")
 FOLDERS = ("/lib", "/claw-a", "/claw-b")
+TOP = ("main.py", "boot.json", "device.key")        # in the top folder, beside what begins with "claw"
 MAX_TRIALS = 3                  # as in bootwindow.py
 _OTHER = {"a": "b", "b": "a", None: "a"}
 _NEW = ".new"
@@ -29,10 +30,12 @@ class Contents:
     shared  {path: bytes} of what chooses a slot, /main.py last
     slot    {name: bytes} of what stands in the slot's folder
     image   bytes
+    last    {path: bytes} of what comes after all: until then what booted before needs the board as it is.  Its hashes are not shown
     """
     shared: dict
     slot: dict
     image: bytes
+    last: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,11 +104,12 @@ def plan(look: Look, want: Contents) -> Plan:
     boots, kept = _slots(look, known)
     made = Plan(boots, boots, _changes(look, want, boots))
     made.steps = _Part(look, {path: (path, data) for path, data in want.shared.items()}).steps(verify_first=True)
-    if not boots or any(change["change"] != "same" for change in made.changes if change["path"] not in want.shared):
+    if not boots or any(change["change"] != "same" for change in made.changes if change["path"] not in {**want.shared, **want.last}):
         made.slot = _OTHER[kept]
         made.steps += _slot_steps(look, want, kept, made.slot)
         data = record(known[0] + 1, made.slot)
         made.steps += [("write", RECORD + _NEW, data), ("verify", {RECORD + _NEW: digest(data)}), ("rename", RECORD + _NEW, RECORD)]
+    made.steps += _Part(look, {path: (path, data) for path, data in want.last.items()}).steps(verify_first=True)
     return made
 
 
@@ -173,11 +177,12 @@ def _brought(look: Look, source: str, path: str, data: bytes) -> list:
 
 def _changes(look: Look, want: Contents, boots) -> list:
     slot = boots or "a"
-    files = {**want.shared, **{f"/claw-{slot}/{name}": data for name, data in want.slot.items()}, f"/claw-{slot}.cbor": want.image}
+    files = {**want.shared, **{f"/claw-{slot}/{name}": data for name, data in want.slot.items()}, f"/claw-{slot}.cbor": want.image,
+             **want.last}
     found = []
     for path, data in sorted(files.items()):
         have = look.files.get(path)
         found.append({"path": path, "change": "new" if have is None else "same" if have == digest(data) else "changed", "bytes": len(data),
-                      "sha256": digest(data)})
+                      "sha256": None if path in want.last else digest(data)})
     gone = [path for path in look.files if posixpath.dirname(path) == f"/claw-{slot}" and path not in files and boots]
     return found + [{"path": path, "change": "gone", "bytes": 0, "sha256": None} for path in sorted(gone)]

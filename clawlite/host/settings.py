@@ -67,6 +67,12 @@ class OAuth2(Strict):
     scope: Text | None = None
 
 
+class Boot(Strict):
+    """How a MicroPython board starts: a flash makes /boot.json of it (firmware-host/micropython/boot)."""
+    window_ms: Annotated[int, Meta(ge=100, le=60000)] | None = None
+    safe_pin: Annotated[int, Meta(ge=0, le=255)] | None = None
+
+
 class Budget(Strict):
     """The budgets of one turn."""
     max_rounds: Annotated[int, Meta(ge=1, le=20)] | None = None
@@ -137,6 +143,7 @@ class File(Strict):
     prices: dict[str, Price] | None = None
     oauth2: dict[str, OAuth2] | None = None
     budget: Budget | None = None
+    boot: Boot | None = None
     gateway: Gateway | None = None
     prefer: Literal["cost", "speed", "intelligence"] | None = None
     sandbox: Sandbox | None = None
@@ -163,6 +170,7 @@ class Settings:
     prices                    {model: Price}
     oauth2                    {name of a provider: OAuth2}
     budget                    Budget
+    boot                      Boot, or None
     gateway                   bool, remote providers are asked through one
     prefer                    "cost", "speed", "intelligence", or None
     sandbox                   Sandbox
@@ -183,6 +191,7 @@ class Settings:
     prices: dict = dataclasses.field(default_factory=dict)
     oauth2: dict = dataclasses.field(default_factory=dict)
     budget: Struct = dataclasses.field(default_factory=Budget)
+    boot: Struct = None
     gateway: bool = False
     prefer: str = None
     sandbox: Struct = dataclasses.field(default_factory=Sandbox)
@@ -225,6 +234,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.prices = file.prices or {}
         settings.oauth2 = file.oauth2 or {}
         settings.budget = file.budget or Budget()
+        settings.boot = file.boot
         settings.gateway = file.gateway is not None
         settings.prefer = file.prefer
         settings.sandbox = file.sandbox or Sandbox()
