@@ -1,6 +1,6 @@
 """What an image holds, for people and for ``--json``."""
 from clawlite.core import header, image as layout
-from clawlite.core import seal
+from clawlite.core import memories, seal
 from clawlite.core.errors import ImageError
 from clawlite.core.outlook import condition, outlook
 from clawlite.core.policy import ACTIONS
@@ -51,7 +51,7 @@ def inspect(data: bytes) -> dict:
     """Return what the image *data* holds, its digest checked.  Raises ``ImageError``.
 
     Keys: agent, version, compiler, format, bytes, signed, autonomy, level, tool_calls_per_minute, requires, sections, companions, tools,
-    rules.
+    rules, stores.
     """
     image = checked(data)
     agent = image.agent
@@ -63,6 +63,7 @@ def inspect(data: bytes) -> dict:
         "requires": image.requires, "sources": image.sources.hex(),
         "companions": [{"file": name, "sha256": digest.hex()} for name, digest in image.companions],
         "sections": [{"name": SECTION_NAMES.get(number, f"section {number}"), "bytes": image.size_of(number)} for number in image.sections()],
+        "stores": [_store(store) for store in memories.stores(image)] if image.size_of(layout.MEMORY) else [],
         "tools": [_tool(image, name) for name in image.names],
         "rules": [_rule(image.rule(number)) for number in range(_rows(image))],
     }
@@ -71,6 +72,11 @@ def inspect(data: bytes) -> dict:
 def _rows(image) -> int:
     """Return how many rows the table of rules has: its first offset says where the offsets end."""
     return int.from_bytes(image.part(layout.RULES, 0, 4), "big") // 4 - 1
+
+
+def _store(store) -> dict:
+    return {"name": store.name, "type": memories.TYPES[store.type], "scope": memories.SCOPES[store.scope], "max_age_s": store.max_age_s,
+            "max_entries": store.max_entries, "compaction": memories.STRATEGIES[store.compaction], "promise": "power-safe" if store.lasting else "kill-safe"}
 
 
 def _tool(image, name: str) -> dict:
@@ -95,6 +101,8 @@ def text(found: dict) -> str:
              f"  {found['level']}, {found['autonomy']}, sandbox {found['sandbox'] or 'none declared'}, "
              f"needs: {', '.join(found['requires']) or 'nothing special'}", "sections"]
     lines += [f"  {part['name']:14}{part['bytes']:7} bytes" for part in found["sections"]]
+    lines += ["stores"] if found["stores"] else []
+    lines += [f"  {store['name']:20} {store['type']}, {store['scope']}, {store['promise']}" for store in found["stores"]]
     lines += ["tools"] if found["tools"] else []
     for tool in found["tools"]:
         lines.append(f"  {tool['name']:20} {tool['policy']}")

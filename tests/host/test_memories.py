@@ -118,3 +118,12 @@ def test_a_promise_needs_its_store(tmp_path):
 def test_boards_have_no_stores_and_say_so(tmp_path):
     done = clawlite("build", write(tmp_path / "a", {"name": "s", "type": "semantic"}), "--board", "pico", cwd=tmp_path)
     assert done.returncode == 2 and "this needs memory, which pico does not have" in done.stderr
+
+
+def test_inspect_shows_the_stores(tmp_path):
+    folder = write(tmp_path / "a", {"name": "facts", "type": "key-value", "scope": "per-identity", "retention": {"max_age": "1h"}},
+                   settings='[memory]\npower_safe = ["facts"]\n')
+    assert clawlite("build", folder, cwd=tmp_path).returncode == 0
+    assert "\nstores\n  facts                key-value, per-identity, power-safe\n" in clawlite("inspect", folder / "claw.cbor", cwd=tmp_path).stdout
+    assert json.loads(clawlite("inspect", folder / "claw.cbor", "--json", cwd=tmp_path).stdout)["stores"] == [
+        {"name": "facts", "type": "key-value", "scope": "per-identity", "max_age_s": 3600, "max_entries": None, "compaction": "none", "promise": "power-safe"}]
