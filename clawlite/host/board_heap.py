@@ -96,7 +96,7 @@ def held(data: bytes, tools_py: str, bits: int) -> int:
 def needed(data: bytes, tools_py: str, bits: int) -> int:
     """Return the bytes of heap with which its turns work: what is held, and room for what a turn makes and leaves."""
     image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
-    room = _REMOTE_ROOM if "remote" in parts(image) else _ROOM
+    room = _ROOM if {"remote", "gateway"}.isdisjoint(parts(image)) else _REMOTE_ROOM
     return max(held(data, tools_py, bits) + room, _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR)
 
 
