@@ -61,7 +61,7 @@ LONG_REQUEST = [(UP, call(12000)), (DOWN, ANSWER[:1000])]
 # ring of the board, fragment, and the most percent: a 12 KB answer, a 12 KB request, an operator's short records.
 # Of 260 bytes one frame of 176 fills the ring, so each has its own acknowledgement.
 ROWS = [(260, 160, 20, 12, 32), (260, 196, 16, 10.5, 27), (512, 160, 15, 12, 25), (512, 208, 12, 10, 20), (1024, 240, 10, 9, 18),
-        (2048, 160, 12, 12, 23)]
+        (2048, 160, 12, 12, 23), (2048, 208, 10, 9, 20)]
 
 
 @pytest.mark.parametrize("window, fragment, answer, request_, operator", ROWS)
