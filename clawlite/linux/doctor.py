@@ -1,7 +1,8 @@
 """``clawlite doctor``: what is wrong on this machine, and the one command that mends it, with the standard library alone.
 
 A check is a function(here) -> list of rows (check, state, what, mend); its state is one of ``OK``, ``WRONG`` (exit code 1), ``NOTE`` (not
-wrong, but good to know) and ``NONE`` (does not apply here).  Nothing is changed, no port is opened.
+wrong, but good to know) and ``NONE`` (does not apply here).  A fifth part, for --json alone, is a dict.  Nothing is changed, no port is
+opened.
 """
 import os
 import sys
@@ -86,7 +87,7 @@ def main(args: list) -> int:
         else:
             return failed("unexpected %s\n%s" % (word, USAGE))
     rows = examine(Here(port=port))
-    print(dumps([dict(zip(("check", "state", "what", "mend"), row)) for row in rows]) if as_json else text(rows, sys.stdout.isatty()))
+    print(dumps([dict(zip(("check", "state", "what", "mend", "found"), row)) for row in rows]) if as_json else text(rows, sys.stdout.isatty()))
     return 1 if any(row[1] == WRONG for row in rows) else 0
 
 
@@ -99,7 +100,7 @@ def examine(here: Here) -> list:
 def text(rows: list, is_terminal: bool = False) -> str:
     """Return what a person reads: what does not apply is left out; on a terminal what is wrong is bold."""
     lines = []
-    for check, state, what, mend in rows:
+    for check, state, what, mend in [row[:4] for row in rows]:
         if state != NONE:
             head = "%-6s" % {OK: "ok", WRONG: "WRONG", NOTE: "note"}[state]
             lines.append(("\x1b[1m%s\x1b[0m" % head if is_terminal and state == WRONG and "NO_COLOR" not in os.environ else head) + " %-9s %s" % (check, what))

@@ -80,10 +80,10 @@ def sandbox(here, engine=None) -> list:
     if found["profile"] is None:
         why = "; ".join("%s: %s" % (name, found["tried"][name]) for name in found["missing"] if found["tried"].get(name))
         mend = probe.hint(found) if "seccomp" in found["tried"] else "start it again; if it stays so, report it"
-        return [("sandbox", WRONG, "tools with sandbox level process are refused here (%s)" % why, mend)]
+        return [("sandbox", WRONG, "tools with sandbox level process are refused here (%s)" % why, mend, found)]
     what = "level process works: %s, a call takes %s ms" % (
         "namespaces" if found["profile"] == "N" else "Landlock", "?" if found["call_ms"] is None else "%.1f" % found["call_ms"])
-    return [("sandbox", OK, what, "")]
+    return [("sandbox", OK, what, "", found)]
 
 
 CHECKS = (python, parts, clock, buses, sandbox)

@@ -91,6 +91,7 @@ class Work:
         own = milliseconds(name, arguments)
         if own is not None:
             due_ms = now_ms + own if due_ms is None else min(due_ms, now_ms + own)
+        self._sandbox()                 # what it may raise comes before a place among the programs of spawn is taken
         job = self._builtins.job(task, name, arguments)
         if name in PROGRAMS:
             job.env.update(self._credentials.variables(name))

@@ -38,7 +38,7 @@ def states(rows) -> list:
 
 def only(rows, state: str) -> tuple:
     """Return (what, mend) of the one row."""
-    (_, found, what, mend), = rows
+    (_, found, what, mend, *_), = rows
     assert found == state and (state != WRONG or mend), rows
     return what, mend
 
@@ -91,6 +91,7 @@ def test_buses_of_a_pi(tmp_path):
 def test_what_the_kernel_gives_the_sandbox(here):
     row, = doctor_machine.sandbox(here)
     assert row[1] in (OK, WRONG) and (row[1] == OK) == ("level process works" in row[2])
+    assert {"profile", "tried", "missing", "available", "limits", "call_ms"} <= set(row[4])
     script = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\""       # the same machine, and no namespaces left to make
     words = ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh", *linux("doctor", "--json")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=environment(Path(here.path("/home/nested"))))
@@ -251,7 +252,7 @@ def test_exit_codes_and_json(tmp_path):
     done = clawlite("doctor", "--json", cwd=tmp_path)
     rows = json.loads(done.stdout)
     assert {row["check"] for row in rows} >= {"python", "parts", "clock", "sandbox", "port", "locks", "disk", "state", "secrets"}
-    assert all(sorted(row) == ["check", "mend", "state", "what"] for row in rows)
+    assert all(sorted(set(row) - {"found"}) == ["check", "mend", "state", "what"] and ("found" in row) == (row["check"] == "sandbox") for row in rows)
     assert done.returncode == (1 if any(row["state"] == WRONG for row in rows) else 0)
     done = clawlite("doctor", "--port", "/dev/nope", cwd=tmp_path)
     assert done.returncode == 1 and "WRONG  port      /dev/nope does not exist" in done.stdout
