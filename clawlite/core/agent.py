@@ -35,7 +35,7 @@ class Agent:
         self.is_behind = False  # a gateway asks the remote providers for this device (core/gateway.py)
         self.meter = None       # meter.Meter
         self.recall = None      # recall.Recall, from the operator's first tool call on
-        self.memories = None    # function(): the stores' methods, by a shell that has some; its second is function(work, history) -> a turn's
+        self.memories = None    # function(): the stores' methods, by a shell that has some; its second is function(work, history, once) -> a turn's
         self.lasting = None     # work that goes on with what was said in earlier sessions
         self.kept = None        # function(), function(key) for it: what is on record, by a shell that keeps records
         self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again

@@ -149,8 +149,8 @@ class Console:
                 from clawlite.core.history import History
                 self._history = History(agent.keep_bytes)
             work = turn(agent.image, text, chain, self._history)
-            if agent.lasting and not self.once:
-                work = agent.lasting(work, self._history)
+            if agent.lasting:
+                work = agent.lasting(work, self._history, self.once)
             number = agent.begin(work, self._ended, now_ms, agent.image.agent.turn_ms)
         except Exception as e:
             self._ended(None, e, now_ms)

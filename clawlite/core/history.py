@@ -16,6 +16,7 @@ class History:
         self._turns = []                # [[message, ...], bytes]
         self.turn = []                  # messages of the turn under way
         self._ids = 0
+        self.preface = []               # messages before all others: what files of the agent's say now
         self.is_restored = False        # what was said in earlier sessions has been looked for
         self.is_told = False            # that this conversation is not stored has been said
 
@@ -45,13 +46,13 @@ class History:
         fewer  how many of those are left out, the oldest first: how long a message is on the wire is only known there
         """
         fitting = []
-        left = room - _size(self.turn)
+        left = room - _size(self.turn) - _size(self.preface)
         for turn, size in reversed(self._turns):
             if room and size > left:
                 break
             left -= size
             fitting.append(turn)
-        messages = []
+        messages = list(self.preface)
         for turn in reversed(fitting[:max(0, len(fitting) - fewer)]):
             messages += turn
         return messages + self.turn

@@ -112,7 +112,7 @@ def _where(manifest, ability: str) -> tuple:
         if provider.spec.endpoint == f"builtin:{ability}":
             return provider.place, ("endpoint",)
     if ability == "memory":
-        return manifest.memory.place, ()
+        return (manifest.memory.place, ()) if manifest.memory else (manifest.identity.place, ("context_files",))
     if ability == "telemetry":
         return manifest.telemetry.place, ()
     if ability == "gateway":

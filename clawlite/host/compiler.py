@@ -96,7 +96,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.REPLAY: _compiled(manifest, "replay", compile_replay, names),
         layout.PINS: _pins(manifest),
         layout.SANDBOX: sandboxes.section(manifest, pool), layout.TELEMETRY: telemetries.section(manifest), layout.LOCAL: sandboxes.local(manifest),
-        layout.GUARD: guards.section(manifest, pool), layout.MEMORY: memories.section(manifest),
+        layout.GUARD: guards.section(manifest, pool), layout.MEMORY: memories.section(manifest), layout.CONTEXT: memories.context(manifest),
     }
     sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
@@ -117,7 +117,7 @@ def requires(manifest) -> list[str]:
         needed.add("tools.py")
     if manifest.settings.pins:
         needed.add("pins")
-    if manifest.memory:
+    if manifest.memory or memories.context(manifest):
         needed.add("memory")
     needed.update(registry.ability(tool.name) for tool in manifest.tools if tool.function is None)
     if telemetries.section(manifest):
@@ -246,7 +246,7 @@ def _companions(manifest) -> list:
 SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECORDS: "tool records", layout.RULES: "rules",
                  layout.AUTOMATA: "automata", layout.PROSE: "prose", layout.REFLEX: "reflex", layout.REPLAY: "replay",
                  layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox", layout.TELEMETRY: "telemetry", layout.LOCAL: "local",
-                 layout.GUARD: "guard", layout.MEMORY: "memory"}
+                 layout.GUARD: "guard", layout.MEMORY: "memory", layout.CONTEXT: "context"}
 
 
 def _sizes(data: bytes) -> list:

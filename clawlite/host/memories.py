@@ -21,6 +21,10 @@ _VARIABLES = ("identity_name", "tenant_id")
 
 def refuse(manifest) -> None:
     """Add a problem for every part of the Memory of *manifest* that this version does not keep, and every setting that fits no store."""
+    for name, path in (manifest.identity.spec.context_files or {}).items():
+        steps = path.removeprefix("./").split("/")
+        if "\0" in path or any(step in ("", ".", "..") for step in steps):
+            manifest.problem(manifest.identity, ("context_files", name), "", "a path from the manifest's folder, without \"..\"", quoted(path))
     stores = manifest.memory.spec.stores if manifest.memory else []
     for index, store in enumerate(stores):
         def problem(field, *args, **named):
@@ -72,6 +76,11 @@ def _path(manifest, store, problem) -> None:
             problem(("path",), "{tenant_id} has no value", hint='add tenant_id = "..." to clawlite.toml')
     if "\0" in store.path or not store.path.startswith(("/", "~/")) or ".." in store.path.split("/"):
         problem(("path",), "", 'a path that begins with "/" or "~/", without ".."', quoted(store.path))
+
+
+def context(manifest) -> list | None:
+    """Return [[name, path], ...] of the files whose text comes before a conversation; None without any."""
+    return [[name, path.removeprefix("./")] for name, path in (manifest.identity.spec.context_files or {}).items()] or None
 
 
 def section(manifest) -> list | None:

@@ -39,8 +39,6 @@ def refuse(manifest, at_use: bool = False) -> None:
     for primitive in manifest.primitives():
         if primitive.kind in UNBUILT_KINDS and not (at_use and primitive.kind in SAID_AT_USE):
             manifest.problem(primitive, (), f"{primitive.kind} is {LATER}", hint="remove it from the manifest")
-    if manifest.identity.spec.context_files:
-        manifest.problem(manifest.identity, ("context_files",), "context files are " + LATER, hint="remove them", key=True)
 
 
 def _provider(manifest, provider) -> None:

@@ -3,14 +3,20 @@
 1. The first such store of the manifest has it, in the part of the agent's identity or of the console, as its scope says.
 2. A turn that has its answer is stored whole, in one commit; what a turn left undone is not.  An entry is one message:
    {"role", "text"}, with "calls" [[id, tool, arguments as sent], ...] or "id", "tool", "failed".
-3. A memory that fails is said once, and the agent goes on talking.
+3. Context files (Identity.context_files) are read when a turn begins: the one in the workspace, where a tool may write it, else the
+   maker's beside the image.  What is not there is left out.
+4. A memory that fails is said once, and the agent goes on talking.
 """
+import os
+
 from clawlite.core.effect import TELL
 from clawlite.core.errors import ClawError
 from clawlite.core.memories import CONVERSATION, PER_CHANNEL, PER_IDENTITY
 from clawlite.core.turn import Message
+from clawlite.linux.memory_files import read_below
 from clawlite.linux.memory_methods import ask, compact
 
+MAX_FILE, MAX_FILES = 16384, 32768       # bytes that are read of a context file, and of all of them
 MAX_MESSAGES = 400              # of the store, that are read to go on with
 _CHANNEL = "channel/cli"
 
@@ -29,6 +35,36 @@ def store_of(stores: list, identity: str):
             own = "identity/" + identity if store.scope == PER_IDENTITY else ""
             return store, _CHANNEL if store.scope == PER_CHANNEL else own
     return None
+
+
+def preface(files: list, folders: tuple) -> list:
+    """Return the messages that say what the context *files* [[name, path], ...] hold, each in the first of *folders* that has it; [] when none has."""
+    texts, left = [], MAX_FILES
+    for name, path in files:
+        for folder in folders:
+            data = _read(folder, path, min(MAX_FILE, left) + 1)
+            if data is None:
+                continue
+            cut = " (its beginning)" if len(data) > min(MAX_FILE, left) else ""
+            data = data[:min(MAX_FILE, left)]
+            left -= len(data)
+            texts.append("## %s: %s%s\n\n%s" % (name, path, cut, data.decode("utf-8", "replace").strip()))
+            break
+    if not texts:
+        return []
+    return [Message("user", "What follows is in files that you are given.\n\n" + "\n\n".join(texts)), Message("assistant", "I have read them.")]
+
+
+def _read(folder: str, path: str, most: int):
+    """Return the beginning of a file, or None.  No link is followed: a tool may have made one in the workspace, to what only the agent may read."""
+    try:
+        root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return read_below(root, path.split("/"), most)
+        finally:
+            os.close(root)
+    except OSError:
+        return None
 
 
 def lasting(work, place: tuple, history):

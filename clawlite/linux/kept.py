@@ -2,7 +2,7 @@
 the memory, which is loaded when it is first asked."""
 import os
 
-from clawlite.core.image import MEMORY
+from clawlite.core.image import CONTEXT, MEMORY
 from clawlite.linux.files import state_folder
 
 MAX_IDS = 4096                  # calls of an operator that are remembered
@@ -14,16 +14,18 @@ class Kept:
     """The records of one agent; an agent whose tools only read has none, and no file.
 
     agent   ``agent.Agent``; it gets what it asks at the operator's first tool call here
-    now_ms  function -> monotonic ms
+    now_ms  function -> monotonic ms;  folder: where the image lies
     """
 
-    def __init__(self, agent, now_ms):
+    def __init__(self, agent, now_ms, folder: str):
         self._agent = agent
-        self._now_ms = now_ms
+        self._now_ms, self._folder = now_ms, folder
         self._journal = self._memory = self._memories = None
         agent.kept = self.records
         if agent.image.size_of(MEMORY):
-            agent.memories, agent.lasting = self.memories, self.lasting
+            agent.memories = self.memories
+        if agent.memories or agent.image.size_of(CONTEXT):
+            agent.lasting = self.lasting
 
     def start(self, says: bool):
         """Tell of approvals that waited when the last process ended; *says*: somebody reads a console."""
@@ -49,10 +51,15 @@ class Kept:
             self._memories = Memories(self._agent)
         return self._memories
 
-    def lasting(self, work, history):
-        """Return a turn's *work*, in a conversation that goes on after a restart where there is a store for it."""
-        from clawlite.linux.conversation import lasting, store_of
-        place = store_of(self.memories().stores, self._agent.image.agent.identity)
+    def lasting(self, work, history, once: bool):
+        """Return a turn's *work*: after what the context files say now, and unless it is the only one (*once*), in a conversation that goes on
+        after a restart, where there is a store for it."""
+        from clawlite.linux.conversation import lasting, preface, store_of
+        image = self._agent.image
+        files = image.section(CONTEXT)
+        if files and self._agent.keep_bytes:
+            history.preface = preface(files, (image.workspace, self._folder))
+        place = store_of(self.memories().stores, image.agent.identity) if self._agent.memories and not once else None
         return lasting(work, place, history) if place else work
 
     def remember(self, effect: tuple):

@@ -8,6 +8,8 @@
 3. ``max_size_mb`` counts all files that lie there, whoever wrote them.
 """
 import os
+from errno import EINVAL
+from stat import S_ISREG
 
 from clawlite.core.errors import InvalidParams, StoreError
 
@@ -47,14 +49,7 @@ class Files:
         except StoreError:
             return None
         try:
-            *folders, name = _steps(key, "query.key")
-            folder = _enter(root, folders, False)
-            try:
-                fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-            finally:
-                os.close(folder)
-            with open(fd, "rb") as file:
-                return file.read(MAX_FILE).decode("utf-8", "replace")
+            return read_below(root, _steps(key, "query.key"), MAX_FILE).decode("utf-8", "replace")
         except (OSError, InvalidParams):
             return None
         finally:
@@ -87,6 +82,19 @@ class Files:
         if used > store.max_bytes:
             raise StoreError("store %s: its workspace would have %d bytes, and may have %d" % (store.name, used, store.max_bytes),
                              "remove files from %s" % self.path(store, part), {"store": store.name, "max_bytes": store.max_bytes})
+
+
+def read_below(root: int, steps: list, most: int) -> bytes:
+    """Return at most *most* bytes of the file at *steps* below the folder *root*, no link followed.  Raises ``OSError``, also for what is no file."""
+    folder = _enter(root, steps[:-1], False)
+    try:
+        fd = os.open(steps[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    finally:
+        os.close(folder)
+    with open(fd, "rb") as file:
+        if not S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(EINVAL, os.strerror(EINVAL))
+        return file.read(most)
 
 
 def _plain(name: str) -> str:

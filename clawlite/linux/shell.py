@@ -75,7 +75,7 @@ class Shell:
         if guard is not None and guard.audit:
             from clawlite.linux.audit import Audit
             self.audit = Audit(image, guard.clean)
-        self.kept = Kept(self.agent, now_ms)
+        self.kept = Kept(self.agent, now_ms, folder)
         self._carry = self._table()
         self.telemetry = None
         if watched:

@@ -9,6 +9,7 @@ import os
 
 from clawlite.core.effect import LOG
 from clawlite.core.errors import ClawError
+from clawlite.core.image import MEMORY
 from clawlite.core.lifecycle import ERROR, INIT, STOPPED
 from clawlite.linux import maker
 from clawlite.linux.wire import now_ms
@@ -31,7 +32,7 @@ class Starting:
         self.source = maker.find(image, folder)
         self._functions = functions
         self._demands_log = "log" in image.requires
-        self._remembers = "memory" in image.requires
+        self._remembers = image.size_of(MEMORY) > 0
         shell.agent.lifecycle.starting = self.start
         shell.agent.lifecycle.on_failure = self._failed
 

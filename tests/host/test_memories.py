@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clawlite.core import memories
 from clawlite.core.errors import ImageError
-from clawlite.core.image import MEMORY, Image
+from clawlite.core.image import CONTEXT, MEMORY, Image
 from clawlite.host import compiler, manifest
 from clawlite.host.problems import ManifestErrors
 
@@ -127,3 +127,15 @@ def test_inspect_shows_the_stores(tmp_path):
     assert "\nstores\n  facts                key-value, per-identity, power-safe\n" in clawlite("inspect", folder / "claw.cbor", cwd=tmp_path).stdout
     assert json.loads(clawlite("inspect", folder / "claw.cbor", "--json", cwd=tmp_path).stdout)["stores"] == [
         {"name": "facts", "type": "key-value", "scope": "per-identity", "max_age_s": 3600, "max_entries": None, "compaction": "none", "promise": "power-safe"}]
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../USER.md", "a/../../b", "a//b", "", "./", "a/."])
+def test_no_context_file_lies_outside(tmp_path, path):
+    with pytest.raises(ManifestErrors, match="context_files.user: expected a path from the manifest's folder"):
+        image(tmp_path, {"name": "s", "type": "semantic"}, identity={"inline": {"personality": "x", "context_files": {"user": path}}})
+
+
+def test_context_files_are_in_the_image(tmp_path):
+    found = image(tmp_path, {"name": "s", "type": "semantic"}, identity={"inline": {"personality": "x", "context_files": {"user": "./USER.md", "m": "d/M.md"}}})
+    assert found.section(CONTEXT) == [["user", "USER.md"], ["m", "d/M.md"]]
+    assert validate(GRAMMAR, found.part(CONTEXT, 0, found.size_of(CONTEXT)), root_type="context").valid

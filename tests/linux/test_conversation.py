@@ -1,10 +1,13 @@
 """A conversation that goes on after a restart."""
 import json
+import os
 
 import pytest
 from agents import eventually
 from llm_server import FAULTS, Server, calls, say
 from providers.project import WAYS, World, provider, texts
+
+from clawlite.linux.conversation import preface
 
 TALK = {"name": "talk", "type": "conversation"}
 
@@ -104,3 +107,49 @@ def test_the_console_says_what_is_remembered(world):
         world.build(provider(server), stores=[TALK, {"name": "facts", "type": "key-value", "scope": "per-identity"}], settings='[memory]\npower_safe = ["facts"]\n')
         screen = talk(world, ("/memory", "talk keeps this conversation over sessions."))
         assert "talk                 conversation, global" in screen and "facts                key-value, per-identity, power-safe" in screen
+
+
+# -- context files
+
+def test_context_files_come_before_each_turn_as_they_are_then(world):
+    with Server([say("One."), say("Two."), say("Three.")]) as server:
+        world.build(provider(server), context_files={"user": "./USER.md", "rules": "docs/RULES.md", "memory": "MEMORY.md"})
+        folder = world.image.parent
+        (folder / "USER.md").write_text("The user is Ada.\n")
+        (folder / "docs").mkdir()
+        (folder / "docs" / "RULES.md").write_text("Be short.")
+        workspace = world.folder / "home/state/remote/workspace"
+        with world.start("run") as agent:
+            agent.line("hello")
+            agent.expect("One.")
+            workspace.mkdir(parents=True)
+            (workspace / "MEMORY.md").write_text("Ada likes tea.")
+            (workspace / "USER.md").write_text("The user is Bob.")
+            agent.line("again")
+            agent.expect("Two.")
+        said = texts(server.requests[0], "openai")
+        assert said[1:] == [("assistant", "I have read them."), ("user", "hello")]
+        assert said[0][1].endswith("## user: ./USER.md".replace("./", "") + "\n\nThe user is Ada.\n\n## rules: docs/RULES.md\n\nBe short.")
+        said = texts(server.requests[1], "openai")
+        assert "The user is Bob." in said[0][1] and "## memory: MEMORY.md\n\nAda likes tea." in said[0][1]
+        assert said[2:] == [("user", "hello"), ("assistant", "One."), ("user", "again")]
+        assert world.ask("alone")[1] == "Three.\n" and "Ada likes tea." in texts(server.requests[2], "openai")[0][1]
+
+
+def test_context_files_have_bounds_and_may_be_missing(tmp_path):
+    (tmp_path / "a").write_bytes(b"x" * 16385)
+    (tmp_path / "b").write_bytes(b"y" * 16384)
+    (tmp_path / "c").write_text("z")
+    question, answer = preface([["a", "a"], ["none", "none"], ["b", "b"], ["c", "c"]], (str(tmp_path / "nowhere"), str(tmp_path)))
+    assert question.text.count("x") == 16384 + question.text[:60].count("x") and question.text.count("y") >= 16384 and "## c: c (its beginning)\n\n" in question.text
+    assert "## a: a (its beginning)" in question.text and "## b: b\n" in question.text and "none" not in question.text
+    assert preface([["none", "none"]], (str(tmp_path),)) == []
+
+
+def test_no_link_and_no_pipe_is_a_context_file(tmp_path):
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws" / "file").symlink_to(tmp_path / "secret")
+    (tmp_path / "ws" / "folder").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "ws" / "pipe")
+    assert preface([["a", "file"], ["b", "folder/secret"], ["c", "pipe"], ["d", "."]], (str(tmp_path / "ws"),)) == []

@@ -77,11 +77,11 @@ def provider(server, name: str = "first", **more) -> dict:
 
 
 def build(folder: Path, *providers, reflex: str = None, personality: str = "You are under test.", settings: str = "", rate_limits=None,
-          tools: str = TOOLS, stores: list = None) -> Path:
+          tools: str = TOOLS, stores: list = None, context_files: dict = None) -> Path:
     """Write and build a project whose chain is *providers*, then the reflex rules when there are any; return its image.
 
     settings     more of clawlite.toml; tools: tools.py
-    rate_limits  of its policy;  stores: of its Memory, None for no Memory
+    rate_limits  of its policy;  stores: of its Memory, None for no Memory;  context_files: of its Identity
     """
     from clawlite.host.build import build_beside
     folder.mkdir(parents=True, exist_ok=True)
@@ -101,6 +101,8 @@ def build(folder: Path, *providers, reflex: str = None, personality: str = "You 
             "providers": [{"inline": one} for one in chain],
             "sandbox": {"inline": {"name": "in-process", "level": "none"}},
             "policies": [{"inline": dict({"name": "rules", "rules": rules}, **({"rate_limits": rate_limits} if rate_limits else {}))}]}
+    if context_files:
+        spec["identity"]["inline"]["context_files"] = context_files
     if stores:
         spec["memory"] = {"inline": {"stores": stores}}
     manifest = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "remote", "version": "1.0.0"}, "spec": spec}
