@@ -79,6 +79,11 @@ def test_defaults_without_a_file(tmp_path):
     ('[[pins]]\nname = "pump"\npin = 1\nkind = "output"\nsimulate = {raises = "pump"}',
      'clawlite.toml:5: pins[0].simulate.raises: expected the name of an ADC pin; "pump" is of kind "output" - declare a pin of kind "adc"'),
     ('[gateway]\nurl = "x"', "clawlite.toml:2: gateway.url: unknown field - known here: wire"),
+    ('[sandbox]\nrelaxed = ["memory"]', 'clawlite.toml:2: sandbox.relaxed[0]: expected "cpu_shares", "max_open_files", "max_processes" or '
+     '"memory_mb", found "memory" - did you mean "memory_mb"?'),
+    ('[sandbox]\nenvironment = ["A B"]', 'clawlite.toml:2: sandbox.environment[0]: expected the name of a variable, found "A B"'),
+    ('[sandbox]\nwritable = ["notes"]', 'clawlite.toml:2: sandbox.writable[0]: expected an absolute path, or $NAME, found "notes"'),
+    ('[search]\nendpoint = "https://s.example/"', 'clawlite.toml:2: search.endpoint: expected an http or https URL with {query} in its path or query, found "https://s.example/"'),
     ("a = [", "clawlite.toml:1: not TOML: invalid value"),
     ("a = 1\n\nb b = 2", "clawlite.toml:3: not TOML: expected '=' after a key in a key/value pair"),
     ("a = 1\na = 2", "clawlite.toml:2: not TOML: cannot overwrite a value"),
