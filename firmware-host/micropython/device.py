@@ -199,8 +199,9 @@ class Device:
         if line and line.left:
             self.code = 130
         elif line and line.pressed:
-            line.pressed = False
-            self.interrupt()
+            line.pressed = False        # one, which noise may have forged
+            if self.console:
+                self.console.interrupt(self.now_ms())
 
     def end_of_input(self):
         if self.console:

@@ -1,8 +1,6 @@
 """The reliable line on a board's console: real MicroPython on a terminal, with noise, and people beside it."""
 import json
-import os
 import signal
-import subprocess
 import tty
 
 import pytest
@@ -129,25 +127,19 @@ def test_ctrl_c_reaches_the_program_in_a_session(agent):
     assert agent.wait() == 130
 
 
-def test_on_a_uart_noise_forges_no_ctrl_c(micropython, tmp_path):
+def test_on_a_uart_noise_forges_no_ctrl_c(agent, tmp_path):
     """One 0x03 ends a turn at most, three in a row leave the program."""
-    (tmp_path / "start.py").write_text('''import sys
-from stdio import Stdio
-from clawlite.core.linestop import Stop
-import reliable
-class Wire(Stdio):
-    def send(self, data):
-        pass
-stdio = Wire(False, lambda: 0)
-stdio.is_uart = True
-stdio.feed(b"\\x1e~0000h2a5ae893015f3a9c21000000001000a0\\n")
-print(stdio.next_event(), stdio.line.is_up)
-for data in (b"a\\x03b", b"\\x03x\\x03x\\x03", b"y\\x03\\x03", b"y\\x03\\x03\\x03"):
-    stdio.line.pressed = False
-    stdio.feed(data)
-    print(stdio.line.pressed, stdio.line.left)
-stdio.line.leave()
-''')
     _, env = board()
-    done = subprocess.run([micropython, tmp_path / "start.py"], env=dict(os.environ, **env), capture_output=True, text=True, timeout=30)
-    assert done.stdout == "None True\nTrue False\nTrue False\nTrue False\nTrue True\n", done.stderr
+    start = ("import sys; from main import open_device; device = open_device(sys.argv[1], sys.argv[2], False); device.stdio.is_uart = True; "
+             "sys.exit(device.run(None))")
+    words = [agent.process.args[0], "-c", start, tmp_path / "claw.cbor", tmp_path]
+    with Agent(words, tmp_path / "uart", True, env=env) as uart:
+        tty.setraw(uart.theirs)
+        host = opened(uart)
+        for stray in (b"\x03", b"\x03x\x03x\x03\n", b"x\x03\x03y\n"):
+            host.write(stray)
+            host.type("say ha")
+            host.expect(b"I said ha.\n> ")
+        host.write(b"\x03\x03\x03")
+        host.run(lambda: host.of(DOWN) == [b"closed 0"])
+        assert uart.wait() == 130

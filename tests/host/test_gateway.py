@@ -200,6 +200,22 @@ def test_a_line_that_was_cut_goes_on_where_it_was(tmp_path, board):
     assert person.text().endswith("One, two, three.\n> ")
 
 
+def test_a_board_that_was_unplugged_is_served_again(tmp_path, firmware):
+    with Server([say("Fine.")]) as server:
+        flash = flashed(project(tmp_path / "garden", server.endpoint), tmp_path / "flash", firmware)
+        with Sim(folder=str(flash), heap=HEAP) as sim:
+            id = sim.facts["id"]
+            running = gateway(tmp_path, tmp_path / "garden", "--port", id)
+            assert says(running, "runs garden")
+        with running:
+            assert says(running, "went away; waiting for it to come back")
+            done = clawlite("console", "--port", "gateway:" + id, "--timeout", 1, cwd=tmp_path, stdin=b"hello\n", CLAWLITE_STATE=tmp_path / "state")
+            assert "the board is away; that was not sent" in done.stdout
+            with Sim(folder=str(flash), heap=HEAP):
+                assert says(running, "connected again") and says(running, "runs garden", 2)
+                assert script(tmp_path, id, "hello") == "Fine.\n"
+
+
 def test_a_gateway_that_was_killed_leaves_a_board_that_can_be_flashed(tmp_path, board):
     with Server([]) as server:
         sim = board(server)
