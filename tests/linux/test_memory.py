@@ -263,6 +263,8 @@ def campaign(image, home, store: str, kills: int, seed: int, words=None) -> int:
             one.process.wait()
             one._read()
             acknowledged += [json.loads(line)["id"] - first for line in one.seen.splitlines() if b'"stored":3' in line and line.endswith(b"}")]
+    with serve(image, home) as one:
+        one.all(store)                  # it goes on with what is there, also where that is nothing
     with sqlite3.connect(database(home)) as connection:
         found = [content for content, in connection.execute("SELECT content FROM entries")]
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
