@@ -59,10 +59,9 @@ def refused(bench):
     start = os.path.join(bench.make("refused"), "start.py")
     with open(start, "w", encoding="utf-8") as file:
         file.write("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
-    lines = bench_agent.opening()
-    for case, much in ((f"a line of {_LINE:,} bytes", b"x" * _LINE), (f"{_NESTED:,} brackets", b"[" * _NESTED)):
-        heap = board.smallest([start, bench.agent(), "--stdio"], b'"id":"served"', lines + much + b"\n" + _STATUS)
-        yield board.row(f"smallest heap: {case} refused, served on", "KiB", [heap], STEPS, target=REFUSED_KIB)
+    much = b"x" * _LINE + b"\n" + b"[" * _NESTED + b"\n"
+    heap = board.smallest([start, bench.agent(), "--stdio"], b'"id":"served"', bench_agent.opening() + much + _STATUS)
+    yield board.row("smallest heap: long lines refused, served on", "KiB", [heap], f"{_LINE:,} bytes, then {_NESTED:,} brackets; {STEPS}", target=REFUSED_KIB)
     yield _long_answer(bench, board, start)
 
 

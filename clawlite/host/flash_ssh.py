@@ -29,13 +29,13 @@ _NOISE = 65536                  # bytes that a login may print before the far en
 _FAR = "python3 -I -S -c " + shlex.quote("import sys;exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))")
 _OPTIONS = ("-T", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3")
 AGENT = b"""#!/bin/sh
-# clawlite's own, written by "clawlite flash --ssh": ./agent talks to it, ./agent ask TEXT asks once; also serve, trace.
+# clawlite's own, written by "clawlite flash --ssh": ./agent talks to it, ./agent ask TEXT asks once; also serve, trace, secrets, audit, doctor.
 # The real folder, not the link to it: a flash meanwhile must not change what this one loads.
 here=$(cd -P "$(dirname "$0")" && pwd) || exit 1
 [ $# = 0 ] && set -- run
 case $1 in
-run | ask | serve | trace) set -- "$@" "$here/claw.cbor" ;;
-service) [ "$#" = 2 ] && [ "$2" = install ] && set -- "$@" "$(dirname "$0")/claw.cbor" ;;
+run | ask | serve | trace | secrets | audit) set -- "$@" "$here/claw.cbor" ;;
+service) [ "$2" = install ] && shift 2 && set -- service install "$(dirname "$0")/claw.cbor" "$@" ;;
 esac
 exec python3 -I -S "$here/clawlite/__main__.py" "$@"
 """

@@ -22,7 +22,7 @@ CASES = {       # the first words of each suite's cases
     "netrules": ["a fetch, name known"],
     "scan": ["secrets, 64 KB of text", "secrets, 64 KB of a dump", "secrets, three known", "injection, 64 KB"],
     "micropython": ["1000 calls, a line", "heap in use, READY", "smallest heap for 1000", "smallest heap for a turn, Anthropic", ".mpy of core", "heap after 10,000 turns",
-                    "smallest heap: a line of 200,000", "smallest heap: 100,000 brackets", "smallest heap: an answer of 1 MiB"],
+                    "smallest heap: long lines", "smallest heap: an answer of 1 MiB"],
     "provider": ["ask, one turn, above bare", "request for hello", "warm turn, text, own", "bare client, text", "warm turn, one tool call, own",
                  "VmRSS after 10", "VmHWM after 10"],
     "memory": ["store, kill-safe", "store, power-safe", "written for a searchable entry", "10,000 entries more", "one word of", "two words of", "five words of"],

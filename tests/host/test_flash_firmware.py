@@ -96,7 +96,7 @@ def test_a_uf2_file_goes_onto_the_drive(tmp_path):
 
 @pytest.mark.parametrize("more, code, words", [
     (["--dry-run"], 0, "MicroPython for rp2040"), ([], 2, "say so with --yes"), (["--yes", "--board", "pico2"], 2, "the board pico2 has rp2350"),
-    (["--yes", "--board", "rpi-4"], 2, "no chip that takes"), (["--yes", "--port", "/dev/null"], 2, "hold BOOTSEL"), (["--ssh", "pi"], 2, "for a Linux machine"),
+    (["--yes", "--board", "rpi-4"], 2, "no chip that takes"), (["--yes", "--port", "/dev/null"], 2, "hold BOOTSEL"), (["--ssh", "pi"], 2, "writes MicroPython alone"),
 ])
 def test_nothing_is_written(tmp_path, more, code, words):
     file, there = saved(tmp_path, uf2()), drive(tmp_path / "RPI-RP2")

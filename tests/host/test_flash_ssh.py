@@ -50,6 +50,10 @@ def test_an_agent_gets_there_and_answers(there, tmp_path):
     assert running(there) == "a" and (there / "a/tools.py").read_text() == TOOLS and not (there / "a/clawlite/host").exists()
     said = subprocess.run(["ssh", "pi", "cd; clawlite/agent/current/agent ask hello"], capture_output=True, text=True, timeout=30)
     assert said.returncode == 0 and said.stdout.strip(), said
+    for words, told in (("secrets list", ""), ("doctor", "sandbox"), ("trace", "no tool call"), ("service install --dry-run", "ExecStart=")):
+        said = subprocess.run(["ssh", "pi", f"cd; SUDO_USER=daemon clawlite/agent/current/agent {words}"], capture_output=True, text=True, timeout=60)
+        assert told in said.stdout + said.stderr and "usage:" not in said.stdout + said.stderr, (words, said)
+    assert f'ExecStart="{there}/current/agent" "run"' in said.stdout       # the link, which a flash replaces
 
 
 def test_only_what_changed_travels_and_what_runs_is_not_touched(there, tmp_path):

@@ -54,6 +54,18 @@ def test_built_flashed_and_talked_to_in_one(greenhouse, tmp_path, state):
         assert done.returncode == 0 and "The soil is " in done.stdout and "has this already" in done.stderr, done.stderr
 
 
+def test_on_a_terminal_its_console_edits(greenhouse, tmp_path, state):
+    with Sim(folder=str(tmp_path / "flash")) as board:
+        (tmp_path / "flash/boot.json").write_text('{"window_ms": 100}')
+        with Agent(linux("run", greenhouse, "--port", board.path, "--yes"), tmp_path / "home", terminal=True, env={**state, "TERM": "xterm"}) as it:
+            it.expect("is ready. /help lists the commands.", 60)
+            it.expect("Ctrl-] leaves")
+            it.line("/tools")
+            it.expect("water")
+            it.send("\x1d")
+            assert it.wait() == 0
+
+
 def test_without_a_terminal_a_flash_needs_its_yes(greenhouse, tmp_path, state):
     with Sim() as board:
         done = clawlite("run", greenhouse, "--port", board.path, cwd=tmp_path, **state)
