@@ -1,11 +1,13 @@
 """The memory's stores over real SQLite: what is stored, found, forgotten, compacted; a clock that the tests move."""
+import sqlite3
+
 import pytest
 from memory_world import World, store
 
 from clawlite.core.errors import InvalidParams, StoreError
 from clawlite.core.memories import (CHECKPOINT, FTS, KEY_VALUE, LINEAR, PER_IDENTITY, RECIPROCAL, SEMANTIC, SUMMARIZE, TRUNCATE, VECTOR, WINDOW,
                                     WORKSPACE)
-from clawlite.linux import memory_places, memory_stores
+from clawlite.linux import memory_places, memory_sql, memory_stores
 
 DAY_MS = 86400000
 
@@ -310,3 +312,39 @@ def test_no_link_leads_out_of_a_workspace(world, tmp_path):
         world.put(one, "y", key="out/secret", part="identity/../../etc")
     world.put(one, "y", key="file", part="identity/../../etc")
     assert (tmp_path / "secret").read_text() == "secret" and (folder / "file").read_text() == "y"
+
+
+def test_a_power_safe_commit_is_synced_and_the_others_are_not(world):
+    one, lasting = store(), store("t", lasting=True)
+    for each, level in ((one, 1), (lasting, 2), (one, 1)):
+        world.put(each, "x")
+        assert world.rows("PRAGMA synchronous") == level and world.rows("PRAGMA journal_mode") == "wal"
+    jobs = [(n, "store", each, "", (world.id(), [(None, "x", None, None)])) for n, each in enumerate((one, lasting, one))]
+    assert all(outcome[0] for _, outcome in world.stores.run(jobs)) and world.rows("PRAGMA synchronous") == 2, "one of them is enough"
+
+
+def test_a_writer_that_does_not_end_is_an_error_that_may_be_tried_again(world, monkeypatch):
+    monkeypatch.setattr(memory_sql, "BUSY_MS", 20)
+    one = store()
+    world.put(one, "a")
+    other = sqlite3.connect(world.stores._db.path, isolation_level=None)
+    world.again()
+    assert world.all(one) == ["a"]
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="another process is writing to it") as raised:
+        world.put(one, "b")
+    assert raised.value.code == -32030 and raised.value.data == {"cause": "SQLITE_BUSY"} and world.all(one) == ["a"]
+    other.execute("COMMIT")
+    other.close()
+    world.put(one, "b")
+    assert world.all(one) == ["a", "b"]
+
+
+def test_a_question_that_fails_is_32031(world, monkeypatch):
+    one = store(type=SEMANTIC)
+    world.put(one, "x")
+    world.stores._db.run("DROP TABLE words")
+    world.stores._places.find(one, "", 0).indexed = (1 << 40) + 1
+    with pytest.raises(StoreError, match="no such table: words") as raised:
+        world.search(one, "x")
+    assert raised.value.code == -32031
