@@ -109,7 +109,9 @@ def main():
             kind, *arguments = asked["job"]
             if kind == "function":
                 arguments[1] = arguments[1].encode()
-            number = player.start(profile(**asked["profile"]), kinds[kind](*arguments))
+            job = kinds[kind](*arguments)
+            job.files = asked.get("files", {})
+            number = player.start(profile(**asked["profile"]), job)
             answer = {"number": number}
             if "start" not in asked:
                 good, value = player.wait(number)

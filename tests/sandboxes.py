@@ -9,9 +9,9 @@ WAIT_S = 20
 NOBODY = 65534                      # the agent's user, where the tests are root
 
 
-def profile(network=0, files=SCOPED, mounts=(("/workspace", True),), denied=(), **limits):
+def profile(network=0, files=SCOPED, mounts=(("/workspace", True),), denied=(), injection=0, **limits):
     """Return a Profile of level process; *limits* by their names."""
-    return Profile(["t", 1, [network, [], True], [files, [list(m) for m in mounts], list(denied)], [0, False], [2, [], []],
+    return Profile(["t", 1, [network, [], True], [files, [list(m) for m in mounts], list(denied)], [injection, False], [2, [], []],
                     [limits.get(name) for name in LIMITS]])
 
 

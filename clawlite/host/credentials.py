@@ -2,7 +2,7 @@
 tool uses which secret; docs/adr/0023.
 
     name     of the secret, as secret_ref would give it
-    tools    who gets it in the environment of their process; only where the sandbox says ``injection: environment``
+    tools    who gets it, in the environment of their process or as a file: the sandbox says ``injection: environment`` or ``file-mount``
     hosts    for whom web-fetch puts it on the wire, in *header* ("Authorization"), as *format* says ("Bearer {}")
 """
 import re
@@ -49,10 +49,14 @@ def records(manifest) -> list:
             path = ("credentials", index, "tools", at)
             if tool not in names:
                 manifest.problems.add(manifest.settings.place, path, f"{quoted(tool)} is no tool of this agent", hint=f"tools here: {one_of(names)}")
-            elif mode != "environment":
-                manifest.problems.add(manifest.settings.place, path, f'the sandbox says injection: {mode}, and that gives no secret to a process' if mode == "host-boundary"
-                                      else "injection: file-mount is not supported by this version of clawlite",
-                                      hint="say injection: environment under capabilities.secrets of the Sandbox, or name hosts")
+            elif mode == "host-boundary":
+                manifest.problems.add(manifest.settings.place, path, "the sandbox says injection: host-boundary, and that gives no secret to a process",
+                                      hint="say injection: environment or file-mount under capabilities.secrets of the Sandbox, or name hosts")
+            elif mode == "file-mount" and manifest.sandbox.spec.level == "none":
+                manifest.problems.add(manifest.settings.place, path, "injection: file-mount gives a file to a process, and at level none a tool has none of its own",
+                                      hint="declare a Sandbox of level process")
+            elif at == 0 and credential.name.strip(".") == "":
+                manifest.problems.add(manifest.settings.place, ("credentials", index, "name"), "", "a name that a file can have", quoted(credential.name))
         found.append([credential.name, list(credential.tools or []), list(credential.hosts or []), credential.header or "Authorization",
                       credential.format or "Bearer {}"])
     return found

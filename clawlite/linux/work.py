@@ -12,7 +12,7 @@ import os
 from clawlite.core.errors import ClawError
 from clawlite.core.image import GENERATOR, HAS_BOARD, MAKER
 from clawlite.core.header import shaped
-from clawlite.core.profile import DENY, NONE, SCOPED
+from clawlite.core.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
 from clawlite.linux.credentials import Credentials
 
 PROGRAMS = ("exec-shell", "spawn")
@@ -81,7 +81,9 @@ class Work:
         from clawlite.linux.sandbox.jobs import Function
         check(tool, arguments, self._profile, self._image.automaton, self._image.workspace, [self._state])
         path, source = self._source
-        job = Function(path, source, tool.handler[1], arguments, bool(tool.flags & GENERATOR), self._environment(tool.name))
+        job = Function(path, source, tool.handler[1], arguments, bool(tool.flags & GENERATOR),
+                       {name: os.environ[name] for name in self._variables if name in os.environ})
+        self._give(job, tool.name)
         return self._begin(task, None, job, due_ms, now_ms)
 
     def _builtin(self, task: int, name: str, arguments: dict, due_ms, now_ms: int):
@@ -94,7 +96,7 @@ class Work:
         self._sandbox()                 # what it may raise comes before a place among the programs of spawn is taken
         job = self._builtins.job(task, name, arguments)
         if name in PROGRAMS:
-            job.env.update(self._credentials.variables(name))
+            self._give(job, name)
         return self._begin(task, name, job, due_ms, now_ms)
 
     def _begin(self, task: int, name, job, due_ms, now_ms: int):
@@ -188,12 +190,12 @@ class Work:
         endpoint, header, name = self._search
         return Search(endpoint, header, (lambda: resolve(name, stores(self._image.agent.name))) if name else None)
 
-    def _environment(self, tool: str) -> dict:
-        """Return what the function of *tool* gets of this process's environment, and of its secrets.  Raises ``SecretError``."""
-        found = {name: os.environ[name] for name in self._variables if name in os.environ}
-        found.update(self._credentials.variables(tool))
-        return found
-
+    def _give(self, job, tool: str):
+        """Add the secrets of *tool* to *job*, as the sandbox says.  Raises ``SecretError``."""
+        if self._profile.injection == ENVIRONMENT:
+            job.env.update(self._credentials.values(tool))
+        elif self._profile.injection == FILE:
+            job.files.update(self._credentials.values(tool))
 
 def _is_there(path: str) -> bool:
     """Return whether *path* is one that tools can be given; a file that is missing in a folder that is there is made, for them."""

@@ -61,7 +61,7 @@ def _text(answer: dict) -> str:
     ('[[credentials]]\nname = "A"\n', "environment", "nobody uses it"), ('[[credentials]]\nname = "a b"\ntools = ["mine"]\n', "environment", "1 to 128"),
     ('[[credentials]]\nname = "A"\ntools = ["mime"]\n', "environment", '"mime" is no tool'),
     ('[[credentials]]\nname = "A"\ntools = ["mine"]\n', "host-boundary", "gives no secret to a process"),
-    ('[[credentials]]\nname = "A"\ntools = ["mine"]\n', "file-mount", "file-mount is not supported"),
+    ('[[credentials]]\nname = ".."\ntools = ["mine"]\n', "file-mount", "a name that a file can have"),
     ('[[credentials]]\nname = "A"\nhosts = ["*.x.org"]\n', "host-boundary", "belongs to one host"),
     ('[[credentials]]\nname = "A"\nhosts = ["x.org"]\nheader = "a b"\n', "host-boundary", "the name of a header"),
     ('[[credentials]]\nname = "A"\nhosts = ["x.org"]\nformat = "Bearer"\n', "host-boundary", "a text with {} in it"),
@@ -82,6 +82,29 @@ def test_the_tool_that_declares_it_has_it_and_no_other(tmp_path):
     with Agent(linux("serve", folder / "claw.cbor", "--stdio"), tmp_path / "home2") as agent:
         agent.initialize()
         assert "secret MAIL_PASS: not found" in _text(_call(agent, 1, "mine"))
+
+
+def test_as_a_file_for_the_tool_that_declares_it(tmp_path):
+    folder = _project(tmp_path / "p", '[[credentials]]\nname = "MAIL_PASS"\ntools = ["mine", "exec-shell"]\n', "file-mount", "true")
+    manifest = (folder / "claw.yaml").read_text()
+    (folder / "claw.yaml").write_text(manifest.replace("  sandbox:", '    - "claw://registry/clawlite/exec-shell@1.0.0"\n  sandbox:').replace(
+        "        secrets:", "        shell: { mode: full }\n        secrets:").replace("        network:", "        #network:"))
+    (folder / "tools.py").write_text(TOOLS.replace("os.environ.get(\"MAIL_PASS\", \"none\")", 'open(os.environ["MAIL_PASS_FILE"]).read()'))
+    done = clawlite("build", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    with Agent(linux("serve", folder / "claw.cbor", "--stdio"), tmp_path / "home", env={"MAIL_PASS": VALUE}) as agent:
+        agent.initialize()
+        assert _text(_call(agent, 1, "mine")) == VALUE[::-1].replace("4", "-") + "0"
+        assert "MAIL_PASS" not in _text(_call(agent, 2, "other"))
+        assert _text(_call(agent, 3, "exec-shell", {"command": "env | grep -c v4lue; wc -c < $MAIL_PASS_FILE"})).split() == ["0", str(len(VALUE))]
+        assert _text(_call(agent, 4, "exec-shell", {"command": "cat $MAIL_PASS_FILE"})) == "[REDACTED: known]"
+
+
+def test_at_level_none_there_is_no_file(tmp_path):
+    folder = _project(tmp_path / "p", '[[credentials]]\nname = "A"\ntools = ["mine"]\n', "file-mount")
+    (folder / "claw.yaml").write_text((folder / "claw.yaml").read_text().replace("level: process", "level: none"))
+    done = clawlite("build", cwd=folder)
+    assert done.returncode == 2 and "at level none" in done.stderr and "clawlite.toml:" in done.stderr
 
 
 def test_on_the_wire_for_its_host_alone(tmp_path):

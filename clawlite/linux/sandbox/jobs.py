@@ -15,16 +15,17 @@ class Command:
     cwd    str, where it starts: "" is the workspace; virtual or real
     stdin  bytes, all that it can read there
     env    dict of str, beside the clean environment that every child gets
+    files  dict of str, secrets that it finds as files (secretfiles.py)
     exit_code is 128 + N when signal N ended it; ended is "" or the limit that did
     """
     KIND = "command"
 
-    def __init__(self, argv: list, cwd: str = "", stdin: bytes = b"", env: dict = None):
-        self.argv, self.cwd, self.stdin, self.env = argv, cwd, stdin, env or {}
+    def __init__(self, argv: list, cwd: str = "", stdin: bytes = b"", env: dict = None, files: dict = None):
+        self.argv, self.cwd, self.stdin, self.env, self.files = argv, cwd, stdin, env or {}, files or {}
 
     def pack(self) -> bytes:
         """Return it as the bytes that the child reads."""
-        return marshal.dumps({"argv": list(self.argv), "stdin": self.stdin, "env": dict(self.env)})
+        return marshal.dumps({"argv": list(self.argv), "stdin": self.stdin, "env": dict(self.env), "files": self.files})
 
 
 class Function:
@@ -36,14 +37,15 @@ class Function:
     KIND = "function"
     cwd = ""
 
-    def __init__(self, path: str, source: bytes, name: str, arguments: dict, generator: bool = False, env: dict = None):
+    def __init__(self, path: str, source: bytes, name: str, arguments: dict, generator: bool = False, env: dict = None,
+                 files: dict = None):
         self.path, self.source, self.name, self.arguments = path, source, name, arguments
-        self.generator, self.env = generator, env or {}
+        self.generator, self.env, self.files = generator, env or {}, files or {}
 
     def pack(self) -> bytes:
         """Return it as the bytes that the child reads; raises ``ValueError`` for arguments that are not JSON values."""
         return marshal.dumps({"path": self.path, "code": _code(self.path, self.source), "name": self.name, "arguments": self.arguments,
-                              "generator": self.generator, "env": dict(self.env)})
+                              "generator": self.generator, "env": dict(self.env), "files": self.files})
 
 
 _codes = {}                     # the last one: an agent has one tools.py

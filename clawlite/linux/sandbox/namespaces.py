@@ -17,6 +17,7 @@ OF_CALL = NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET
 _SIGCHLD = 17
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _BIND, _REC, _PRIVATE, _SLAVE = 1, 2, 4, 8, 4096, 16384, 1 << 18, 1 << 19
 _DETACH = 2
+CLOSED = _NOSUID | _NODEV | _NOEXEC                  # of a mount that holds data alone
 _RECURSIVE = 0x8000                                     # AT_RECURSIVE
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = ("alternatives", "ca-certificates", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "pki", "protocols",
@@ -100,6 +101,11 @@ def _set(path: str, attributes: int, recursive: bool = True):
     """
     words = ctypes.create_string_buffer(struct.pack("=4Q", attributes, 0, _PRIVATE, 0), 32)
     syscalls.call("mount_setattr", -100, os.fsencode(path), _RECURSIVE if recursive else 0, words, 32)
+
+
+def seal(path: str):
+    """Make the mount at *path* one that nobody writes to any more, which holds data alone."""
+    _set(path, CLOSED | _RDONLY, False)
 
 
 def _base(uid: int, gid: int):

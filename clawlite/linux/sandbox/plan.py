@@ -8,7 +8,7 @@ import os
 import sys
 
 from clawlite.core.errors import SandboxDenied
-from clawlite.core.profile import DENY, FULL, READ_ONLY, SCOPED
+from clawlite.core.profile import DENY, FILE, FULL, READ_ONLY, SCOPED
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 TMP_MB = 64                     # size of the private /tmp, where no memory limit is lower
@@ -74,6 +74,7 @@ def make(profile, job, workspace: str, hidden: list, due_ms, relaxed=()) -> dict
         "memory_mb": profile.memory_mb, "cpu_shares": profile.cpu_shares, "max_processes": profile.max_processes,
         "max_open_files": profile.max_open_files, "max_output_bytes": profile.max_output_bytes or MAX_OUTPUT,
         "timeout_ms": _earlier(profile.timeout_ms, due_ms), "tmp_mb": min(TMP_MB, profile.memory_mb or TMP_MB), "tmp": _temporary(),
+        "gives_files": profile.injection == FILE and job.KIND != "builtin",
     }
 
 

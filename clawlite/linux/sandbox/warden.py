@@ -13,7 +13,7 @@ import signal
 import _socket
 
 from clawlite.linux.jsontext import dumps
-from clawlite.linux.sandbox import child, landlock, limits, namespaces, plan as plans, probe, syscalls, watch
+from clawlite.linux.sandbox import child, landlock, limits, namespaces, plan as plans, probe, secretfiles, syscalls, watch
 
 
 
@@ -71,13 +71,13 @@ def take(calls):
 def _run(fds: list, found: dict, uid, pid: int, to_child, life: int):
     plan_fd, job_fd, talk, line = fds
     agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
+    plan = marshal.loads(os.pread(plan_fd, os.fstat(plan_fd).st_size, 0))
     try:
-        plan = marshal.loads(os.pread(plan_fd, os.fstat(plan_fd).st_size, 0))
         plan.update(profile=found["profile"], uid=uid, own_users=found["own_users"],
                     landlock=found["landlock"] if found["profile"] == "L" else None)
         try:
             plan["others"] = _others(plan, found)
-            _build(plan, agent)
+            _build(plan, agent, secretfiles.values_of(job_fd) if plan["gives_files"] else {})
         except OSError as e:
             raise Refused("%s: %s" % (e.filename or "the sandbox", e.strerror), "see what works here with: clawlite doctor") from None
         output = os.pipe() if plan["kind"] == "command" else (-1, -1)
@@ -93,30 +93,36 @@ def _run(fds: list, found: dict, uid, pid: int, to_child, life: int):
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
         end = watch.Watch(plan, agent, pid, output[0], life).run()
     except Refused as e:
+        watch.clear(plan)
         end = {"refused": e.args[0], "hint": e.args[1]}
     except Exception as e:                              # ours to mend; the agent says so
+        watch.clear(plan)
         end = {"refused": "%s: %s" % (type(e).__name__, e), "hint": "this is a bug in clawlite"}
     watch.tell(agent, b"E" + dumps(end).encode())
     os._exit(0)
 
 
-def _build(plan: dict, agent):
+def _build(plan: dict, agent, files: dict):
     _check_limits(plan)
     if plan["profile"] == "N":
         _placeholders(plan)
         plans.for_namespaces(plan)
-        _root(plan)
+        _root(plan, files)
         if plan["network"]:
             namespaces.loopback_up()
             _door(plan, agent)
         return
     if plan["network"]:
         raise Refused("without a network namespace a child with network could go anywhere", probe.NETWORK_HINT)
+    above = secretfiles.parent(plan["tmp"]) if plan["gives_files"] else None
+    plan["hidden"] = plan["hidden"] + ([above] if above else [])
     try:
         plans.for_landlock(plan, landlock.around)
     except ValueError as e:                             # a denied path that cannot be kept out
         raise Refused(str(e), "deny a folder with fewer neighbours, or allow user namespaces") from None
     _folder(plan)
+    if files:
+        secretfiles.folder(above, plan, files, watch.remove)
 
 
 def _others(plan: dict, found: dict) -> int:
@@ -152,7 +158,7 @@ def _placeholders(plan: dict):
                           "make an empty folder of that name")
 
 
-def _root(plan: dict):
+def _root(plan: dict, files: dict):
     """Build the root of profile N: what the system needs, what is declared, and nothing over what is denied."""
     root = namespaces.Root(bool(plan["whole"]))
     if plan["whole"]:                                   # /proc and the ordinary /tmp are there already, but not in this one
@@ -179,6 +185,8 @@ def _root(plan: dict):
         root.pin(target)
     for target in plan["masks"]:
         root.mask(target)
+    if files:
+        secretfiles.mount(root, plan, files)
     root.close()
 
 

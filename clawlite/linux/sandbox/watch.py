@@ -174,14 +174,20 @@ class Watch:
         for data in self._kept:
             for start in range(0, len(data), PART):
                 tell(self._agent, b"O" + data[start:start + PART])
-        if "private" in self._plan:
-            _remove(self._plan["private"])
+        clear(self._plan)
         status = self._status if self._status is not None else 9
         code = os.waitstatus_to_exitcode(status)
         return {"exit_code": 128 - code if code < 0 else code, "ended": self._ended, "original_bytes": self._total}
 
 
-def _remove(path: str):
+def clear(plan: dict):
+    """Remove the folders of the call's own: in profile L they are not gone with it."""
+    for name in ("private", "secrets"):
+        if name in plan:
+            remove(plan[name])
+
+
+def remove(path: str):
     """Remove the folder *path* and all in it as far as it can be; links are removed, never followed (shutil.rmtree needs half of the
     standard library).
     """
