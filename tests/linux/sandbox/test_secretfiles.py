@@ -66,7 +66,7 @@ def test_a_call_beside_it_does_not_see_it(place):
     begun.unlink()
     good, value = place.ask(profile={"injection": 2, "files": 1, "mounts": []}, files={"MINE": "mine"},
                             job=["command", ["sh", "-c", 'cat $MINE_FILE; cat /dev/shm/clawlite-secrets-*/*/* /tmp/clawlite-secrets-*/*/* /run/secrets/* '
-                                             '/.secrets/* /proc/[0-9]*/root/run/secrets/* /proc/[0-9]*/root/.secrets/*']])["outcome"]
+                                             '/.secrets/*; for one in /proc/[0-9]*; do cat $one/$0/run/secrets/* $one/$0/.secrets/*; done', "root"]])["outcome"]
     place.ask(cancel=first)
     assert good and value["output"].startswith("mine") and "v4lue" not in value["output"], value
 
