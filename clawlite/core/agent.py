@@ -40,6 +40,7 @@ class Agent:
         self.kept = None        # function(), function(key) for it: what is on record, by a shell that keeps records
         self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again
         self.run = None         # function(task, tool, arguments, due_ms) -> (outcome or None, now_ms) for RUN, likewise
+        self.channels = None    # linux/channels.py, by a shell whose image declares some
         self.adopt = None       # function(manifest) -> bool: an agent that claw.initialize brought makes way for another one
         self.max_tasks = max_tasks
         self._last = 0

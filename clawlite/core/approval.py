@@ -88,6 +88,8 @@ def question(approval, now_ms: int) -> str:
         why = "rule %s asks first%s" % (rule[0], ": " + rule[2] if rule[2] else "")
     else:
         why = "this agent is supervised and the tool has side effects"
+    if approval.asker:
+        why += "; %s asked for it" % approval.asker
     return "Approve %s?\n  %s\n  (%d s, then %s)" % (call_text(approval.tool.name, approval.arguments), why, left_s(approval, now_ms),
                                                   "allowed" if approval.allow else "denied")
 

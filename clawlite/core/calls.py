@@ -62,6 +62,8 @@ class Calls:
             _refuse(params)
         agent = self.agent
         image = agent.image
+        if "actor" in params and agent.channels:
+            agent.channels.permit(params["actor"], False)
         policy = field(context, "policy", str, "context.", False) if "policy" in context else None
         sandbox = context.get("sandbox")
         if sandbox != image.agent.sandbox and "sandbox" in context:
@@ -86,6 +88,8 @@ class Calls:
 
     def answer(self, id, params: dict, approved: bool, reply, now_ms: int):
         """Answer a pending call.  An id that is unknown, expired or used releases nothing, and the reply says so."""
+        if "actor" in params and self.agent.channels:
+            self.agent.channels.permit(params["actor"], True)
         known = self._recall(now_ms).find(field(params, "request_id", str, "").lower())
         reason = field(params, "reason", str, "", False)
         task = self.agent.tasks.get(known.number) if known else None

@@ -11,6 +11,9 @@ HELP = """Type a message to the agent, or:
   /status   its state and limits
   /quit     leave (so does Ctrl-D); Ctrl-C ends a turn"""
 
+_OF_CHANNELS = """  /channels who may speak to it elsewhere
+  /pair CODE admit who was given this code"""
+
 
 def run(text: str, agent, history) -> list:
     """Return what the command *text* says: list of str, each one or more lines.
@@ -22,7 +25,7 @@ def run(text: str, agent, history) -> list:
     words = text.split()
     name = words[0]
     if name == "/help":
-        return [HELP]
+        return [HELP, _OF_CHANNELS] if agent.channels else [HELP]
     if name == "/tools":
         return _tools(agent.image)
     if name == "/trace":
@@ -34,7 +37,8 @@ def run(text: str, agent, history) -> list:
         about = agent.image.agent
         return ["%s, level %d, %d tools, sandbox %s, at most %d rounds a turn"
                 % (agent.lifecycle.state, about.level, len(agent.image.names), about.sandbox, about.max_rounds)]
-    return ["No command %s. /help lists them." % canonical(name, 40)]
+    said = agent.channels.command(words) if agent.channels else None
+    return said or ["No command %s. /help lists them." % canonical(name, 40)]
 
 
 def _tools(image) -> list:

@@ -136,8 +136,11 @@ class Console:
         elif text and not self.agent.is_ready:
             self._say("The agent is %s." % self.agent.lifecycle.state)
         elif text:
-            self._begin(text, now_ms)
-            return
+            refusal = self.agent.channels.admit(now_ms) if self.agent.channels else ""
+            if not refusal:
+                self._begin(text, now_ms)
+                return
+            self._say(refusal)
         self._prompt()
 
     def _begin(self, text: str, now_ms: int):

@@ -23,7 +23,7 @@ from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.text import decode_utf8
 
 AGENT, TOOLS, RECORDS, RULES, AUTOMATA, PROSE, REFLEX, REPLAY, PINS, PROVIDERS, WIRE, SANDBOX, GUARD = range(1, 14)
-MEMORY, TELEMETRY, LOCAL, CONTEXT = 14, 17, 18, 19
+MEMORY, CHANNELS, TELEMETRY, LOCAL, CONTEXT = 14, 16, 17, 18, 19
 READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS = 1, 2, 4, 8, 16, 32, 64
 BUILTIN, MAKER = 0, 1           # who wrote a tool's handler: the registry, or tools.py
 

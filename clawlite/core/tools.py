@@ -51,6 +51,7 @@ class Approval:
     timeout_s         int >= 1
     allow             bool, what happens when nobody answers
     """
+    asker = ""          # who asks, by a channel that is not the console
 
     def __init__(self, tool, arguments: dict, rule):
         self.tool = tool

@@ -51,11 +51,12 @@ class Message:
         self.result = result
 
 
-def turn(image, text: str, chain, history):
+def turn(image, text: str, chain, history, run=call):
     """Run one turn; a generator of effects that returns True when no tool call was refused.
 
     chain    ``chain.Chain``
     history  ``history.History``; this turn is added to it
+    run      runs one tool call, as ``tools.call`` does: a channel has its own, with another caller
     Raises ``ProviderError`` when no provider can go on, or the budget is used up.  Budget: ``agent.max_rounds`` rounds, 16 calls in each.
     """
     if image.guard is not None:
@@ -75,11 +76,11 @@ def turn(image, text: str, chain, history):
             if reply.stop in _ENDS or reply.stop and not reply.text:
                 yield (SAY, _ENDS.get(reply.stop, "The provider said nothing."))
             return clean
-        clean = (yield from _answered(image, reply.calls, asked, messages)) and clean
+        clean = (yield from _answered(image, reply.calls, asked, messages, run)) and clean
     raise ProviderError("the turn was ended after %d rounds without an answer" % image.agent.max_rounds, "ask for less at once")
 
 
-def _answered(image, calls: list, asked: list, messages: list):
+def _answered(image, calls: list, asked: list, messages: list, run):
     """Run *calls* and add their results to *messages*; a generator that returns True when none was refused.
 
     However it ends, also closed by Ctrl-C, each call has a result: providers refuse a conversation in which one lacks it.
@@ -90,7 +91,7 @@ def _answered(image, calls: list, asked: list, messages: list):
             try:
                 if arguments is None:
                     raise InvalidParams("%s: the arguments are not a JSON object: %s" % (canonical(name, 40), canonical(raw, 80)))
-                result = yield from call(image, name, arguments, "provider")
+                result = yield from run(image, name, arguments, "provider")
                 said = result.text
                 if result.original_bytes:
                     said += "\n[truncated: true, original_bytes: %d]" % result.original_bytes

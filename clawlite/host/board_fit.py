@@ -5,7 +5,7 @@
 """
 import typing
 
-from clawlite.host import board_heap, boards, chain, compiler
+from clawlite.host import board_heap, boards, chain, channels, compiler
 from clawlite.host.board_profile import Ability, Profile, has
 from clawlite.host.document import LinePlace
 from clawlite.host.problems import ManifestErrors, Problem, Problems
@@ -119,6 +119,9 @@ def _where(manifest, ability: str) -> tuple:
         return manifest.settings.place, ("gateway",)
     if ability == "pins" and manifest.settings.pins:
         return manifest.settings.place, ("pins", 0)
+    for channel in manifest.channels:
+        if ability == channels.ability(channel):
+            return channel.place, ("type",)
     for tool in manifest.tools:
         if ability == "tools" or ability == ("pins" if tool.function is None else "tools.py"):
             return tool.place, ()

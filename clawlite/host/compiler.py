@@ -13,7 +13,7 @@ from clawlite.core import image as layout
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.pins import KINDS as PIN_KINDS
 from clawlite.core.pins import PULL_DOWN, PULL_UP
-from clawlite.host import chain, conformance, folding, guards, memories, registry, sandboxes, telemetries, unbuilt
+from clawlite.host import chain, channels, conformance, folding, guards, memories, registry, sandboxes, telemetries, unbuilt
 from clawlite.host.automata import PatternError, compile_pattern
 from clawlite.host.imagefile import encode, table, write
 from clawlite.host.reflexes import compile_reflex
@@ -24,7 +24,6 @@ from clawlite.host.schemas import SchemaError, compile_schema
 MAX_OUTPUT = 65536              # bytes of a tool's result (clawft: results are truncated to 64 KB)
 MAX_ROUNDS = 20                 # rounds of a turn (clawft: max_tool_iterations)
 TURN_MS = 600000                # of a turn, what waits for a person not counted: a model on a small board takes minutes
-MAX_MESSAGE = 4096              # characters of a console line, unless the channel says
 AUTONOMY = ("observer", "supervised", "autonomous")
 
 
@@ -97,6 +96,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.PINS: _pins(manifest),
         layout.SANDBOX: sandboxes.section(manifest, pool), layout.TELEMETRY: telemetries.section(manifest), layout.LOCAL: sandboxes.local(manifest),
         layout.GUARD: guards.section(manifest, pool), layout.MEMORY: memories.section(manifest), layout.CONTEXT: memories.context(manifest),
+        layout.CHANNELS: channels.section(manifest),
     }
     sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
@@ -126,17 +126,16 @@ def requires(manifest) -> list[str]:
         needed.add("process")
     if any(rule.action == "audit-only" for policy in manifest.policies for rule in policy.spec.rules):
         needed.add("log")
-    return sorted(needed | guards.abilities(manifest))
+    return sorted(needed | guards.abilities(manifest) | channels.abilities(manifest))
 
 
 def _agent(manifest, prose) -> list:
     identity = manifest.identity
-    processing = [channel.spec.processing for channel in manifest.channels if channel.spec.processing]
     budget = manifest.settings.budget
     return [manifest.name, manifest.version or "", identity.name, AUTONOMY.index(identity.spec.autonomy or "supervised"),
             conformance.level(manifest), manifest.heartbeat_interval_ms,
             chain.numbers(manifest), budget.max_rounds or MAX_ROUNDS,
-            min([p.max_message_length for p in processing if p.max_message_length] or [MAX_MESSAGE]),
+            channels.max_message(manifest),
             manifest.sandbox.name if manifest.sandbox else "", sandboxes.level(manifest) if manifest.tools else 0, prose.add(identity.spec.personality),
             manifest.settings.console.prompt, budget.total_timeout_ms or TURN_MS, *chain.limits(manifest),
             folding.calls_per_minute(manifest.policies), folding.rates(manifest.policies)]
@@ -246,7 +245,7 @@ def _companions(manifest) -> list:
 SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECORDS: "tool records", layout.RULES: "rules",
                  layout.AUTOMATA: "automata", layout.PROSE: "prose", layout.REFLEX: "reflex", layout.REPLAY: "replay",
                  layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox", layout.TELEMETRY: "telemetry", layout.LOCAL: "local",
-                 layout.GUARD: "guard", layout.MEMORY: "memory", layout.CONTEXT: "context"}
+                 layout.GUARD: "guard", layout.MEMORY: "memory", layout.CHANNELS: "channels", layout.CONTEXT: "context"}
 
 
 def _sizes(data: bytes) -> list:

@@ -10,20 +10,19 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.netaddress import address_of, is_loopback
-from clawlite.core.netrules import parse_url
+from clawlite.host.channel_settings import Cron
 from clawlite.host.credentials import Credential
 from clawlite.host.document import LinePlace, Place, decode
 from clawlite.host.models.common import URI, Money, Name, Strict, Text, text_like
 from clawlite.host.models.walk import convert
 from clawlite.host.problems import ManifestErrors, Problems, did_you_mean, one_of, quoted, shown
+from clawlite.host.search_settings import Search
 from clawlite.host.sources import Refused, Sources, is_glob
 from clawlite.host.tomllines import TOMLDocument
 
 FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file
-NOT_BUILT = ("cron", "mqtt", "webhook", "telegram", "mcp", "logs", "time_zone")
+NOT_BUILT = ("mqtt", "webhook", "telegram", "mcp", "logs")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACE = re.compile(r"/[^\0]*|\$[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])")
@@ -105,28 +104,6 @@ class Sandbox(Strict):
                     report((field, index), "", wanted, quoted(text))
 
 
-class Search(Strict):
-    """Where web-search asks: a URL with {query} in its path or query; header and credential: the name of a header and of the secret that it holds."""
-    endpoint: Text
-    header: Text | None = None
-    credential: Text | None = None
-
-    @staticmethod
-    def more(value: dict, report) -> None:
-        endpoint = value.get("endpoint")
-        if isinstance(endpoint, str):
-            try:
-                scheme, host, _, target = parse_url(endpoint)
-            except SandboxDenied:
-                scheme = host = target = ""
-            if "{query}" not in target:
-                report(("endpoint",), "", "an http or https URL with {query} in its path or query", quoted(endpoint))
-            elif "credential" in value and scheme != "https" and not is_loopback(address_of(host)):
-                report(("credential",), "a credential goes over https alone, or to this machine", key=True)
-        if ("header" in value) != ("credential" in value):
-            report(("header" if "header" in value else "credential",), "header and credential go together", key=True)
-
-
 class Memory(Strict):
     """What the Memory's stores promise: acknowledged entries of ``power_safe`` ones survive a power cut."""
     power_safe: list[Text] | None = None
@@ -151,6 +128,8 @@ class File(Strict):
     credentials: list[Credential] | None = None
     memory: Memory | None = None
     tenant_id: Name | None = None
+    time_zone: Text | None = None
+    cron: Cron | None = None
     registries: dict[str, Registry] | None = None       # namespace: base URL (registries.py reads them before all else)
 
     @staticmethod
@@ -178,6 +157,7 @@ class Settings:
     credentials               [Credential], in file order
     memory                    Memory
     tenant_id                 what {tenant_id} stands for, or None
+    time_zone, cron           of schedules: an IANA name or None, Cron
     place                     where problems of later stages are reported: ``where("pins", 0, "kind")`` gives (file, line)
     """
     reflex: str = None
@@ -199,6 +179,8 @@ class Settings:
     credentials: list = dataclasses.field(default_factory=list)
     memory: Struct = dataclasses.field(default_factory=Memory)
     tenant_id: str = None
+    time_zone: str = None
+    cron: Struct = dataclasses.field(default_factory=Cron)
     place: Place = dataclasses.field(default=LinePlace(FILE), repr=False)
 
     def where(self, *path) -> tuple:
@@ -242,6 +224,8 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.credentials = file.credentials or []
         settings.memory = file.memory or Memory()
         settings.tenant_id = file.tenant_id
+        settings.time_zone = file.time_zone
+        settings.cron = file.cron or Cron()
     _check_pins(known.get("pins"), place, problems)
     return settings
 

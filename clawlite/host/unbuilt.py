@@ -6,7 +6,7 @@ methods of skills and swarms answer -32601, built-in tools without what they nee
 """
 from clawlite.core.policy import normalise
 from clawlite.core.profile import NONE
-from clawlite.host import memories, registry, remotes, sandboxes, telemetries
+from clawlite.host import channels, memories, registry, remotes, sandboxes, telemetries
 from clawlite.host.chain import BUILTIN_ENDPOINTS
 from clawlite.host.problems import quoted
 
@@ -25,8 +25,7 @@ def refuse(manifest, at_use: bool = False) -> None:
     """
     for provider in manifest.providers:
         _provider(manifest, provider)
-    for channel in manifest.channels:
-        _channel(manifest, channel)
+    channels.refuse(manifest)
     for tool in manifest.tools:
         _tool(manifest, tool)
         if tool.origin == "registry" and not at_use:
@@ -62,21 +61,6 @@ def _provider(manifest, provider) -> None:
     for index, modality in enumerate(spec.capabilities or ()):
         if modality != "text":
             manifest.problem(provider, ("capabilities", index), f'"{modality}" is {LATER}', '"text"')
-
-
-def _channel(manifest, channel) -> None:
-    spec = channel.spec
-    if spec.type != "cli":
-        manifest.problem(channel, ("type",), f'channels of type "{spec.type}" are {LATER}', '"cli"')
-    elif spec.transport != "stdio":
-        manifest.problem(channel, ("transport",), "", '"stdio" for type "cli"', f'"{spec.transport}"')
-    if spec.access_control and spec.access_control.mode != "open":
-        manifest.problem(channel, ("access_control", "mode"), f'mode "{spec.access_control.mode}" is {LATER}',
-                        '"open": whoever holds the wire is trusted')
-    if spec.processing and spec.processing.rate_limit:
-        manifest.problem(channel, ("processing", "rate_limit"), "rate limits of channels are " + LATER, hint="remove it", key=True)
-    if spec.trigger:
-        manifest.problem(channel, ("trigger",), "triggers are " + LATER, hint="remove it", key=True)
 
 
 def _tool(manifest, tool) -> None:

@@ -28,10 +28,15 @@ class Outcome:
         self.is_error = is_error
 
 
-def store_of(stores: list, identity: str):
-    """Return (store, part) of the console's conversation; None when there is no store for it."""
+def store_of(stores: list, identity: str, channel: str = ""):
+    """Return (store, part) of the console's conversation, or of NAME/ACTOR of a *channel*; None when there is no store for it.
+
+    An actor's conversation is a part of its own whatever the scope: nobody else's is mixed into it.
+    """
     for store in stores:
         if store.type == CONVERSATION:
+            if channel:
+                return store, "channel/" + channel
             own = "identity/" + identity if store.scope == PER_IDENTITY else ""
             return store, _CHANNEL if store.scope == PER_CHANNEL else own
     return None

@@ -51,15 +51,18 @@ class Kept:
             self._memories = Memories(self._agent)
         return self._memories
 
-    def lasting(self, work, history, once: bool):
+    def lasting(self, work, history, once: bool, channel: str = ""):
         """Return a turn's *work*: after what the context files say now, and unless it is the only one (*once*), in a conversation that goes on
-        after a restart, where there is a store for it."""
+        after a restart, where there is a store for it.
+
+        channel  NAME/ACTOR of a channel, whose conversation it is; "" for the console's
+        """
         from clawlite.linux.conversation import lasting, preface, store_of
         image = self._agent.image
         files = image.section(CONTEXT)
         if files and self._agent.keep_bytes:
             history.preface = preface(files, (image.workspace, self._folder))
-        place = store_of(self.memories().stores, image.agent.identity) if self._agent.memories and not once else None
+        place = store_of(self.memories().stores, image.agent.identity, channel) if self._agent.memories and not once else None
         return lasting(work, place, history) if place else work
 
     def remember(self, effect: tuple):

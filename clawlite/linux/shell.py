@@ -13,7 +13,7 @@ from clawlite.core.builtin import HANDLERS
 from clawlite.core.clock import iso8601
 from clawlite.core.frame import TEXT, TOO_LONG
 from clawlite.core.handlers import Handlers
-from clawlite.core.image import GUARD, LOCAL, PINS, PROVIDERS, TELEMETRY
+from clawlite.core.image import CHANNELS, GUARD, LOCAL, PINS, PROVIDERS, TELEMETRY
 from clawlite.core.pins import SimulatedPins
 from clawlite.core.session import Session
 from clawlite.core.text import decode_utf8
@@ -27,7 +27,7 @@ from clawlite.linux.starting import Starting
 from clawlite.linux.straight import Straight
 from clawlite.linux.wire import MAX_LINE, now_ms, open_line
 
-ABILITIES = ("audit", "files", "gateway", "guard", "http", "https", "log", "memory", "pins", "process", "reflex", "replay", "shell", "telemetry", "tools", "tools.py", "web")
+ABILITIES = ("access", "audit", "cron", "files", "gateway", "guard", "http", "https", "log", "memory", "pins", "process", "reflex", "replay", "shell", "telemetry", "tools", "tools.py", "web")
 MAX_TASKS = 1024
 LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
 
@@ -60,7 +60,7 @@ class Shell:
         self.operator = operator
         self.terminal = not operator and os.isatty(0)
         self.answer_only = False        # stdout is for the answer; what is told about it goes to stderr
-        self.console = self.people = None
+        self.console = self.people = self.channels = None
         if not operator:
             from clawlite.core.console import Console
             from clawlite.linux.people import People
@@ -130,6 +130,8 @@ class Shell:
     def leave(self):
         """End what is under way, and write what waits."""
         self.handlers.close()
+        if self.channels:
+            self.channels.close()
         if self.remote:
             self.remote.close()
         self.screen.close()
@@ -148,6 +150,9 @@ class Shell:
         if self.console:
             self.console.greet()
         self.settle()
+        if self.agent.image.size_of(CHANNELS):
+            from clawlite.linux.listening import channels_of
+            self.channels = channels_of(self.agent, self.console is not None)
         gc.freeze()
         gc.enable()
 
@@ -167,6 +172,8 @@ class Shell:
         if self.remote:
             self.remote.poll()
         self.kept.poll()
+        if self.channels:
+            self.channels.poll()
         self.heed()
         if signals.terminated() or self.wire.broken:
             self.code = 0 if signals.terminated() else 1
@@ -182,7 +189,8 @@ class Shell:
     def deadline(self):
         """Return the monotonic time at which something is to be done, or None."""
         agent, first = self.agent, self.session.deadline()
-        for at in (agent.deadline() if agent.tasks or not agent.is_ready else None, self.handlers.deadline()):
+        for at in (agent.deadline() if agent.tasks or not agent.is_ready else None, self.handlers.deadline(),
+                   self.channels.deadline() if self.channels else None):
             if at is not None and (first is None or at < first):
                 first = at
         return first
@@ -220,8 +228,10 @@ class Shell:
     def end_of_input(self):
         self.framer.finish()            # the last line may lack its end
         self.take()
-        if self.console:
+        if self.console and not (self.channels and self.channels.lasts and not self.terminal):
             self.console.close(now_ms())
+        elif self.console:
+            pass                        # its other channels go on: SIGTERM ends it
         elif self.agent.is_ready:
             self.agent.stop(LEAVE_MS, self._stopped, now_ms())
         elif self.agent.lifecycle.state == "ERROR":
@@ -259,6 +269,8 @@ class Shell:
                 self._carry.get(effect[0], self._reached)(effect)
         if self.people:
             self.people.settled()
+        if self.channels:
+            self.channels.settled()
 
     def step_handlers(self) -> bool:
         """Step what is due; return whether something has come of it."""

@@ -10,9 +10,10 @@ from ckp.process import INITIALIZE, World
 
 from clawlite.core import effect as E
 from clawlite.core.agent import Agent
-from clawlite.core.image import MEMORY
+from clawlite.core.image import CHANNELS, MEMORY
 from clawlite.core.meter import Meter
 from clawlite.core.session import Session
+from clawlite.linux.channels import Channels
 from clawlite.linux.files import open_image
 from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.memory_methods import Memories
@@ -43,6 +44,9 @@ class Clockwork:
             self.agent.memories = lambda: methods
         self.session = Session(self.agent, loads)
         self.session.set_clock(EPOCH_S, 0)
+        self.channels = None
+        if self.agent.image.size_of(CHANNELS):
+            self.channels = Channels(self.agent, lambda: self.now, lambda: EPOCH_S * 1000 + self.now, bytes)
         self.agent.start(0)
         self.settle()
 
@@ -79,7 +83,7 @@ class Clockwork:
             self.opened.pop(effect[1], None)
 
     def due(self):
-        times = [at for at in (self.agent.deadline(), self.session.deadline()) if at is not None]
+        times = [at for at in (self.agent.deadline(), self.session.deadline(), self.channels and self.channels.deadline()) if at is not None]
         return min(times) if times else None
 
     def move(self, ms: int):
@@ -89,6 +93,8 @@ class Clockwork:
             self.now = max(self.now, self.due())
             self.agent.tick(self.now)
             self.session.tick(self.now)
+            if self.channels:
+                self.channels.poll()
             self.settle()
         self.now = until
 

@@ -111,7 +111,7 @@ def test_secrets_never_live_here(tmp_path, text):
 
 
 def test_all_mistakes_at_once(tmp_path):
-    said = load(tmp_path, 'reflx = 1\ntime_zone = "X"\n[console]\nwire = 3\n[[pins]]\nname = "a"\n[[pins]]\nname = "a"\n')[1]
+    said = load(tmp_path, 'reflx = 1\nmqtt = "X"\n[console]\nwire = 3\n[[pins]]\nname = "a"\n[[pins]]\nname = "a"\n')[1]
     assert len(said) == 8, said
 
 

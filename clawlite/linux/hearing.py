@@ -1,0 +1,70 @@
+"""A turn whose person is not at the console: what it says is kept for a channel, and its calls bear that channel's name."""
+from clawlite.core.effect import APPROVE, LOG, SAY, WRITE
+from clawlite.core.errors import PolicyDenied
+from clawlite.core.tools import call, known, refused
+
+MAX_ANSWER = 262144             # characters of what a turn says
+
+
+class Heard:
+    """What one turn has said so far."""
+
+    def __init__(self):
+        self._said, self._size = [], 0
+
+    def add(self, text: str):
+        if self._size < MAX_ANSWER:
+            self._said.append(text[:MAX_ANSWER - self._size])
+            self._size += len(self._said[-1])
+
+    def end_line(self):
+        """What comes next begins a line."""
+        if self._said and not self._said[-1].endswith("\n"):
+            self.add("\n")
+
+    def text(self) -> str:
+        return "".join(self._said).strip()
+
+
+def heard(work, caller: str, into: Heard):
+    """A generator of effects: *work* without what it says, which goes to *into*; who asks for an approval stands in it."""
+    value = error = None
+    try:
+        while True:
+            try:
+                effect = work.throw(error) if error else work.send(value)
+            except StopIteration as e:
+                return e.value
+            value = error = None
+            if effect[0] == WRITE:
+                into.add(effect[1])
+                continue
+            into.end_line()
+            if effect[0] == SAY:
+                into.add(effect[1])
+                continue
+            if effect[0] == APPROVE:
+                effect[1].asker = caller
+            try:
+                value = yield effect
+            except Exception as e:
+                error = e
+    finally:
+        work.close()
+
+
+def calling(caller: str):
+    """Return what runs the calls of a turn, in the name of *caller*."""
+    return lambda image, name, arguments, _: call(image, name, arguments, caller)
+
+
+def barred(caller: str):
+    """Return what refuses the calls of a turn: those of a viewer (CKP 0.2.0, 5.3 "Roles")."""
+    def run(image, name, arguments, _):
+        event = {"event": "tool.call", "tool": name, "caller": caller, "arguments": arguments, "image": image.id}
+        event["tool"] = known(image, name).name
+        error = PolicyDenied("%s: %s is a viewer, and a viewer triggers no tool" % (event["tool"], caller), "", {"tool": event["tool"], "role": "viewer"})
+        refused(event, error)
+        yield (LOG, event)
+        raise error
+    return run

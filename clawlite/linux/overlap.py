@@ -1,0 +1,49 @@
+"""How many runs of one channel go at once, and what happens to what comes meanwhile (CKP 0.2.0, 5.3 ``max_parallel``, ``overlap_policy``).
+
+1. Never more than *most* at once, whatever the policy: ``allow`` overlaps up to there, and above it is a ``skip``.
+2. ``queue`` keeps what comes, in order, up to *room*; what is more than that is skipped, and its caller is told so.
+3. Two jobs with one key (a conversation) never run together; a job without a key (None) is alone.
+"""
+from collections import deque
+
+SKIP, QUEUE, ALLOW = range(3)
+ROOM = 10000                    # jobs of one channel that wait
+
+
+class Overlap:
+    """The runs of one channel.
+
+    most    int >= 1
+    policy  SKIP, QUEUE or ALLOW
+    """
+
+    def __init__(self, most: int, policy: int, room: int = ROOM):
+        self._most, self._policy, self._room = most, policy, room
+        self._waiting = deque()
+        self._busy = []
+
+    def offer(self, key, job) -> bool:
+        """Take *job*, to be had from ``next`` when it may begin; return False when it is skipped."""
+        if self._policy != QUEUE and len(self._busy) + len(self._waiting) >= self._most or len(self._waiting) >= self._room:
+            return False
+        self._waiting.append((key, job))
+        return True
+
+    def next(self):
+        """Return (key, job) of the oldest that may begin now, and count it as under way; None when none may."""
+        if len(self._busy) >= self._most:
+            return None
+        for index, (key, job) in enumerate(self._waiting):
+            if key is None or key not in self._busy:
+                del self._waiting[index]
+                self._busy.append(key)
+                return key, job
+        return None
+
+    def ended(self, key):
+        """One that was under way with *key* has ended."""
+        self._busy.remove(key)
+
+    def waits(self, key) -> int:
+        """Return how many jobs with *key* wait."""
+        return sum(1 for other, _ in self._waiting if other == key)

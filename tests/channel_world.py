@@ -1,0 +1,153 @@
+"""An agent with channels and without a shell: its image is real, its clock is the test's, and a source stands where a platform would be."""
+import json
+
+from clawlite.core import effect as E
+from clawlite.core.agent import Agent
+from clawlite.core.console import Console
+from clawlite.core.session import Session
+from clawlite.host import compiler, manifest
+from clawlite.linux import channels
+from clawlite.linux.channels import Channels
+from clawlite.linux.files import image_of
+from clawlite.linux.jsontext import dumps, loads
+
+EPOCH_S = 1_800_000_000         # a whole minute: 2027-01-15 08:00 UTC
+RULES = """
+[[rule]]
+when = "careful"
+call = "careful"
+
+[[rule]]
+when = "quick"
+call = "quick"
+
+[[rule]]
+when = "echo {words:text}"
+say = "You said: {words}"
+"""
+
+
+def project(folder, specs: list, settings: str = "") -> manifest.Manifest:
+    """Write and load an agent whose Channels have *specs*: {name: spec}, each with its secret_ref put in."""
+    tools = [{"inline": {"name": name, "description": name, "input_schema": {"type": "object"}}} for name in ("careful", "quick")]
+    rules = [{"id": "ask", "action": "require-approval", "scope": "tool", "match": {"name": "careful"}, "approval": {"timeout_seconds": 60}},
+             {"id": "all", "action": "allow", "scope": "all"}]
+    spec = {"identity": {"inline": {"name": "tester", "personality": "x", "autonomy": "autonomous"}},
+            "providers": [{"inline": {"protocol": "custom", "endpoint": "builtin:reflex", "model": "r", "auth": {"type": "none"}}}],
+            "channels": [{"inline": {"name": name, "auth": {"secret_ref": "SECRET"}, **one}} for name, one in specs.items()],
+            "tools": tools, "sandbox": {"inline": {"level": "none"}}, "policies": [{"inline": {"rules": rules}}]}
+    folder.mkdir(exist_ok=True)
+    (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "channelled"}, "spec": spec}))
+    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + settings)
+    (folder / "reflex.toml").write_text(RULES)
+    (folder / "tools.py").write_text('def careful():\n    """Ask first."""\n\n\ndef quick():\n    """Do it."""\n')
+    return manifest.load(folder)
+
+
+class Source:
+    """Where a platform would be.
+
+    sent  [(to, text, final)]
+    """
+
+    def __init__(self, channel, own):
+        self.channel, self.own, self.sent = channel, own, []
+
+    def poll(self):
+        """Nothing comes by itself."""
+
+    def deadline(self):
+        return None
+
+    def reply(self, to, text: str, final: bool = True):
+        self.sent.append((to, text, final))
+
+    def close(self):
+        """Nothing is open."""
+
+
+class World:
+    """One agent.
+
+    ms    monotonic ms; the calendar says EPOCH_S + ``shift_s`` + ms
+    told  lines at the console; logged: events; ran: names of tools
+    hold  True: tools begin and do not end, until ``finish``
+    """
+
+    def __init__(self, folder, specs, settings: str = "", monkeypatch=None, console: bool = False):
+        data = compiler.build(project(folder / "project", specs, settings)).data
+        self.ms, self.shift_s, self.told, self.logged, self.ran, self.held, self.hold, self.sent = 0, 0, [], [], [], [], False, []
+        self.state = folder / "state"
+        self.agent = Agent(image_of(data, "test"), 0)
+        self.agent.codecs = (loads, dumps)
+        self.session = Session(self.agent, loads)
+        self.console = Console(self.agent) if console else None
+        if monkeypatch:
+            monkeypatch.setattr(channels, "source_of", lambda kind: Source)
+        self.agent.start(0)
+        self.channels = self.opened()
+        self.poll()
+
+    def opened(self) -> Channels:
+        """Return the agent's channels anew, as after a restart."""
+        self.channels = Channels(self.agent, lambda: self.ms, self.wall_ms, self._draw, str(self.state), None, True)
+        return self.channels
+
+    @staticmethod
+    def _draw(count: int) -> bytes:
+        return bytes(range(count))
+
+    def wall_ms(self) -> int:
+        return (EPOCH_S + self.shift_s) * 1000 + self.ms
+
+    def source(self, name: str) -> Source:
+        return [channel for channel in self.channels.all if channel.name == name][0]._source
+
+    def say(self, name: str, actor: str, text: str) -> str:
+        """A message by channel *name*; return why it is refused."""
+        why = self.source(name).channel.message(actor, text, actor)
+        self.settle()
+        return why
+
+    def poll(self):
+        self.channels.poll()
+        self.settle()
+
+    def settle(self):
+        effect = self.agent.next_effect()
+        while effect:
+            self._carry_out(*effect)
+            effect = self.agent.next_effect()
+        self.channels.settled()
+        if self.agent.effects:
+            self.settle()
+
+    def _carry_out(self, kind, *rest):
+        if kind == E.RUN:
+            self.ran.append(rest[1].name)
+            self.held.append(rest[0])
+            if not self.hold:
+                self.finish()
+        elif kind == E.KEEP:
+            self.agent.done(rest[0], (True, []), self.ms)
+        elif kind == E.LOG:
+            self.logged.append(rest[0])
+        elif kind in (E.TELL, E.SAY):
+            self.told.append(rest[0])
+        elif kind == E.SEND:
+            self.sent.append(rest[0])
+
+    def finish(self):
+        """Let the oldest tool under way end."""
+        self.agent.done(self.held.pop(0), (True, "done"), self.ms)
+
+    def move(self, ms: int, step_ms: int = 1000):
+        """Let *ms* pass."""
+        until = self.ms + ms
+        while self.ms < until:
+            self.ms = min(until, self.ms + step_ms)
+            self.agent.tick(self.ms)
+            self.poll()
+
+    def events(self, name: str) -> list:
+        return [event for event in self.logged if event["event"] == name]
