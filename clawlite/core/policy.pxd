@@ -12,7 +12,12 @@ cdef class Decision:
     cdef public bint rests
 
 @cython.locals(number=int, rule=list, trace=list, matched=bint, action=int, passed=int)
-cpdef Decision decide(image, entry, list paths, used=*)
+cpdef Decision decide(image, entry, list paths, used=*, roots=*)
+
+cpdef Decision decide_all(image, list entries, paths, used=*, roots=*)
+
+@cython.locals(found=list, number=int)
+cpdef list roots_of(image, list entries)
 
 @cython.locals(winner=Decision, decision=Decision, rests=bint)
 cpdef Decision strictest(list decisions)

@@ -12,6 +12,7 @@ The host folds the ordered rules (CKP 0.2.0, 5.8) into one *entry* per tool:
 3. The conditions are ``path_within``, and the ``rate_limit`` of a rule: the host refuses manifests with any other.
 """
 from clawlite.core.dialect import const
+from clawlite.core.errors import InvalidParams
 
 DENY, APPROVE, AUDIT, ALLOW = 0, 1, 2, 3        # strictest first: decisions are compared by number
 ACTIONS = ("deny", "require-approval", "audit-only", "allow")
@@ -37,13 +38,14 @@ class Decision:
         self.rests = rests
 
 
-def decide(image, entry, paths, used=None) -> Decision:
+def decide(image, entry, paths, used=None, roots=None) -> Decision:
     """Return the decision of one entry.
 
     image    has ``rule(number)``
     entry    as above
     paths    list of normalised absolute paths of the call's arguments; None stands for one that has no meaning
     used     (tokens, nano-dollars) of all providers today, or None where nobody counts them
+    roots    {root of a rule: where its links lead}, of those that lead elsewhere, or None
     Cost     a look-up plus the entry's own rules, whatever the number of rules.
     """
     if entry is None:
@@ -56,6 +58,8 @@ def decide(image, entry, paths, used=None) -> Decision:
     for number in entry:
         rule = image.rule(number)
         root = rule[_ROOT]
+        if roots is not None:
+            root = roots.get(root, root)
         action = rule[_ACTION]
         matched = rule[_RATE] is None or applies(rule[_RATE], used, action)
         if matched and root is not None and not holds(root, paths, action):
@@ -66,6 +70,31 @@ def decide(image, entry, paths, used=None) -> Decision:
         if matched:
             return Decision(action, rule, trace, root is not None or passed < action)
     return Decision(DENY, None, trace, False)
+
+
+def decide_all(image, entries: list, paths, used=None, roots=None) -> Decision:
+    """Return the strictest decision of *entries*; see ``decide``."""
+    return strictest([decide(image, entry, paths, used, roots) for entry in entries])
+
+
+def entry_of(tool, name: str):
+    """Return the entry of the policy *name* for *tool*.  Raises ``InvalidParams``."""
+    for known, entry in tool.policies:
+        if known == name:
+            return entry
+    raise InvalidParams("context.policy: unknown policy %s" % name[:60], "this agent has: %s" % ", ".join([known for known, _ in tool.policies]))
+
+
+def roots_of(image, entries: list) -> list:
+    """Return the roots that the rules of *entries* name, without repeats, in their order; no link leads from / or /workspace elsewhere."""
+    found = []
+    for entry in entries:
+        if isinstance(entry, list):
+            for number in entry:
+                root = image.rule(number)[_ROOT]
+                if root is not None and root != "/" and root != "/workspace" and root not in found:
+                    found.append(root)
+    return found
 
 
 def strictest(decisions: list) -> Decision:

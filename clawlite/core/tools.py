@@ -172,35 +172,32 @@ def _decide(image, tool, arguments, override):
     if tool.bound is not None:
         entries.append(tool.bound[0])
     if override is not None:
-        entries.append(_entry_of(tool, override))
+        entries.append(policy.entry_of(tool, override))
     paths = policy.paths_of(tool.paths, arguments, image.workspace)
     used = None
     if image.agent.rates:               # some rule asks how much of the day is spent; None denies
         done, used = yield (STORE, [])
         used = used if done else None
-    decision = _strictest(image, entries, paths, used)
+    decision = policy.decide_all(image, entries, paths, used)
     if decision.rests and decision.action != policy.DENY:
-        # The text of the path allows it; where its links lead decides (a link out of the root is the oldest trick).
-        resolved = []
-        for path in paths:
-            done, real = (True, None) if path is None else (yield (RESOLVE, path))
-            if not done:
-                raise SandboxDenied("%s: the path %s cannot be resolved" % (tool.name, path), "", {"tool": tool.name})
-            resolved.append(real)
-        decision = policy.strictest([decision, _strictest(image, entries, resolved, used)])
+        # The text of the path allows it; where its links lead decides (a link out of the root is the oldest trick).  A root may be
+        # a link too: a rule about /var/run means /run as well.  That can tighten, and never widens what the text of a root allows.
+        resolved = yield from _real(tool, paths)
+        named = policy.roots_of(image, entries)
+        roots = dict(zip(named, (yield from _real(tool, named))))
+        decision = policy.strictest([decision, policy.decide_all(image, entries, resolved, used), policy.decide_all(image, entries, resolved, used, roots)])
     return decision
 
 
-def _strictest(image, entries, paths, used):
-    return policy.strictest([policy.decide(image, entry, paths, used) for entry in entries])
-
-
-def _entry_of(tool, override):
-    for name, entry in tool.policies:
-        if name == override:
-            return entry
-    raise InvalidParams("context.policy: unknown policy %s" % override[:60],
-                        "this agent has: %s" % ", ".join([name for name, _ in tool.policies]))
+def _real(tool, paths: list):
+    """Return where the links of *paths* lead; a generator of effects."""
+    found = []
+    for path in paths:
+        done, real = (True, None) if path is None else (yield (RESOLVE, path))
+        if not done:
+            raise SandboxDenied("%s: the path %s cannot be resolved" % (tool.name, path), "", {"tool": tool.name})
+        found.append(real)
+    return found
 
 
 def _denied(tool, rule):

@@ -1,5 +1,5 @@
 """Policy decisions (CKP 0.2.0, 5.8): first match wins, no match is a denial, paths by whole components."""
-from clawlite.core.policy import ALLOW, APPROVE, AUDIT, DENY, applies, decide, holds, is_within, normalise, paths_of, strictest
+from clawlite.core.policy import ALLOW, APPROVE, AUDIT, DENY, applies, decide, holds, is_within, normalise, paths_of, roots_of, strictest
 
 
 class Rules:
@@ -49,6 +49,15 @@ def test_a_permission_rests_on_a_stricter_rule_that_a_path_kept_from_matching():
         decision = decide(Rules([(strict, "/etc"), (ALLOW, None)]), [0, 1], ["/tmp/link"])
         assert decision.action == ALLOW and decision.rests
     assert not decide(Rules([(ALLOW, "/a"), (APPROVE, None)]), [0, 1], ["/b"]).rests
+
+
+def test_a_root_that_is_a_link_means_where_it_leads():
+    """A rule about /var/run, a link to /run, holds for both names; a root is only taken for another by ``roots``."""
+    rules = Rules([(DENY, "/var/run"), (ALLOW, None)])
+    assert roots_of(rules, [[0, 1], 1, None, [0]]) == ["/var/run"]
+    assert decide(rules, [0, 1], ["/run/x"]).action == ALLOW and decide(rules, [0, 1], ["/run/x"]).rests
+    assert decide(rules, [0, 1], ["/run/x"], None, {"/var/run": "/run"}).action == DENY
+    assert decide(rules, [0, 1], ["/runner"], None, {"/var/run": "/run"}).action == ALLOW
 
 
 def test_a_rate_limit_on_a_denial_denies_only_what_exceeds_it():
