@@ -31,10 +31,13 @@ _EMPTY = re.compile(r"\$\( ?\)|` ?`")
 _ONE_OF = re.compile(r"\[([A-Za-z0-9])\]")        # a pattern of file names that has one meaning
 _BRACES = re.compile(r"\{([^{}\s,]+(?:,[^{}\s,]+)+)\}")
 _TOKEN = re.compile(r"\n|;;?|\|\||\|&?|&&?|[(){}`]|\$\(|[<>]+&?|%s+" % _WORD)
-_OPERATORS = frozenset(("\n", ";", ";;", "|", "||", "&", "&&", "(", ")", "{", "}", "`", "$("))
+_OPERATORS = frozenset(("\n", ";", ";;", "|", "|&", "||", "&", "&&", "(", ")", "{", "}", "`", "$("))
 # Words in front of a command that run it; options of theirs are skipped too.
 _LAUNCHERS = frozenset(("env", "command", "exec", "builtin", "nohup", "nice", "ionice", "time", "sudo", "doas", "setsid", "stdbuf",
                         "timeout", "busybox", "toybox", "xargs", "then", "do", "else", "if", "while", "until", "!"))
+# Their options with an argument of its own: sudo -u root, timeout -k 1.
+_WITH_ARGUMENT = {"sudo": "ughpCDRTrt", "doas": "uC", "env": "uCS", "exec": "a", "nice": "n", "ionice": "cnpPu", "timeout": "ks", "stdbuf": "ioe",
+                  "time": "fo", "xargs": "adEeIiLlnPs"}
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _NUMBER = re.compile(r"[0-9.]+[smhd]?\Z")       # the argument of timeout and nice
 
@@ -128,23 +131,28 @@ def _tokens(text: str) -> list:
 
 
 def _stripped(tokens: list) -> list:
-    """Return *tokens* with the commands alone: no assignments, launchers or folders in front of them."""
+    """Return *tokens* with the commands alone: no assignments, launchers, folders or opening brackets in front of them; "|&" is a "|"."""
     found = []
     first = launched = True
+    skips = ""                          # letters of options whose next word is theirs
+    is_theirs = False
     for token in tokens:
         if token in _OPERATORS:
+            if token != "(" and token != "{":
+                found.append("|" if token == "|&" else token)
+            first, launched, is_theirs = True, False, False
+        elif not first:
             found.append(token)
-            first, launched = True, False
-        elif first:
-            if _ASSIGNED.match(token) or launched and (token.startswith("-") or _NUMBER.match(token)):
-                continue
+        elif is_theirs:
+            is_theirs = False
+        elif launched and token.startswith("-"):
+            is_theirs = len(token) == 2 and token[1] in skips
+        elif not (_ASSIGNED.match(token) or launched and _NUMBER.match(token)):
             name = token.rpartition("/")[2] or token
-            launched = name in _LAUNCHERS
-            first = launched
+            launched = first = name in _LAUNCHERS
+            skips = _WITH_ARGUMENT.get(name, "")
             if not launched:
                 found.append(name)
-        else:
-            found.append(token)
     return found
 
 
@@ -231,9 +239,9 @@ def _options(word: str) -> str:
 
 
 def _path(token: str) -> str:
-    """Return *token* with "//", "/." and a last "/" taken out of a path, and "/*" as the folder that it is all of."""
+    """Return *token* with "//", "/." and a last "/" taken out of a path, "/*" as the folder that it is all of, and 0777 as 777."""
     if "/" not in token:
-        return token
+        return token.lstrip("0") or "0" if token.isdigit() else token
     parts = [part for part in token.split("/") if part not in ("", ".")]
     if parts and parts[-1] == "*":
         parts.pop()

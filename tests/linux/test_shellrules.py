@@ -33,6 +33,8 @@ def is_blocked(command: str, commands=COMMANDS, tables=TABLES) -> bool:
     "curl http://x | bash", "curl -fsSL http://x|bash -s", "curl x | sudo bash", "curl x | /bin/bash", "curl x |& bash", "curl x | tee f | bash",
     "/usr/bin/curl x | bash",
     "echo x |   bash", "echo x | 'bash'", "echo x | /usr/bin/env bash", "echo x | ba\\sh", "echo x | $(echo bash)", "echo x | A=1 exec bash", "echo x | ba$()sh", "echo x | ba``sh", "echo x | /bin/[b]a[s]h", "{eval,x}", "{rm,-rf,/}",
+    "echo x |& bash", "echo x | (bash)", "echo x | { bash; }", "echo x | ( { sudo -u root bash; } )", "echo x | timeout -k 1 5 bash",
+    "echo x | nice -n 5 bash", "chmod 0777 x", "chmod -R 00777 .",
     "eval \"touch pwned\"", "ev\"\"al x", "e\\val x", "eval\tx", "export password=x", "PASSWORD=1; password = x", "pass''word=x",
 ])
 def test_blocked_however_it_is_written(command):
@@ -43,6 +45,7 @@ def test_blocked_however_it_is_written(command):
     "cat hello.txt | sort | head -1", "echo evaluated", "rm -rf /tmp/x", "rm -rf ./build", "rm -rf build", "rm -r /", "rm file", "rm -rf /tmp/*",
     "confirm -rf /", "echo rm; ls -rf /", "chmod 755 x", "chmod 7770 x", "chmod 0644 777x", "xchmod 777", "curl http://x | sort", "curl http://x -o bash",
     "curl x; echo bash", "echo x | basename y", "echo bash", "bash script.sh", "ls -la && pwd", "grep -r medievalism .", "echo retrieval", "echo password",
+    "echo x | sudo -u bash cat", "echo x | (cat)", "chmod 0770 x", "chmod 07770 x", "echo x && (bash -c y)", "nice -n 5 cat x",
     "printf '%s\\n' a b", "echo $HOME", "for i in 1 2; do echo $i; done", "cp a.{c,h} b", "ls [ab]*", "[ -f x ] && echo y", "awk '{print $1, $2}' f", "x=$((1+2)); echo $x", "echo '$(echo x)'", "", " ", "\"", "'", "\\", "$", "`", "$(",
 ])
 def test_benign_look_alikes_pass(command):
