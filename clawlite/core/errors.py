@@ -60,7 +60,9 @@ class RequestError(ClawError):
 
 
 class ParseError(RequestError):
+    """No JSON that we take.  *whole*: what it would be, where only a text in it (half of a surrogate pair) is none, else None."""
     code = -32700
+    whole = None
 
 
 class InvalidRequest(RequestError):

@@ -4,7 +4,7 @@
 2. Ids are strings, numbers or null, and are echoed exactly.  3. A batch is answered as a batch, without its notifications;
 an empty batch is an error.  4. A response is nobody's answer here: it is dropped, or two peers could go on for ever.
 """
-from clawlite.core.errors import InvalidParams, InvalidRequest
+from clawlite.core.errors import InvalidParams, InvalidRequest, ParseError
 
 MAX_BATCH = 64
 NO_ID = object()                # a notification's: null is an id of its own
@@ -57,6 +57,23 @@ def result(id, value) -> dict:
 def error(id, e) -> dict:
     """Return the error response for *e*, a ``ClawError``."""
     return {"jsonrpc": "2.0", "id": id, "error": e.to_json()}
+
+
+def unreadable(e) -> dict:
+    """Return the answer to a line that is no JSON, of ``ParseError`` *e*.
+
+    A request whose params alone hold what is no text has an id, and somebody who waits for it: it is -32602 there.
+    """
+    whole = e.whole if isinstance(e, ParseError) else None
+    id = id_of(whole)
+    if id is None or "params" not in whole:
+        return error(None, e)
+    if isinstance(id, str):
+        try:
+            id.encode()
+        except ValueError:              # what is no text is in the id
+            return error(None, e)
+    return error(id, InvalidParams(e.message, e.hint))
 
 
 def notification(method: str, params: dict) -> dict:

@@ -46,7 +46,7 @@ class Session:
         try:
             message = self._loads(data)
         except ClawError as e:
-            self._send(rpc.error(None, e))
+            self._send(rpc.unreadable(e))
             return
         except Exception as e:          # no memory for it, on a board: the line is lost, the agent is not
             self._send(rpc.error(None, unexpected(e)))

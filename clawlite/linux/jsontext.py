@@ -134,7 +134,11 @@ def loads(data: bytes):
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise _too_deep(text)
     if 92 in data and (_SUSPECT[0] in data or _SUSPECT[1] in data):     # 92: a backslash, found by memchr
-        _check_escapes(text)
+        try:
+            _check_escapes(text)
+        except ParseError as error:
+            error.whole = value
+            raise
     return value
 
 

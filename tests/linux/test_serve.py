@@ -55,6 +55,17 @@ def test_bad_arguments_are_told_by_path(bench, marks, arguments, said):
         assert agent.is_serving() and not (marks / "pump-on").exists()
 
 
+def test_half_of_a_surrogate_pair_in_params_is_answered_to_who_asked(bench):
+    with bench("serve", "--stdio") as agent:
+        agent.initialize()
+        for id, shown, code in (('"a"', "a", PARAMS), ('""', "", PARAMS), ("7", 7, PARAMS), ('"\\ud800"', None, -32700), ("null", None, -32700), ("{}", None, -32700)):
+            agent.line('{"jsonrpc":"2.0","id":%s,"method":"claw.tool.call","params":{"name":"pump","arguments":{"ms":"x\\udfff"}}}' % id)
+            answer = agent.message()
+            assert answer["error"]["code"] == code and answer["id"] == shown and "surrogate" in answer["error"]["message"], answer
+        agent.line('{"jsonrpc":"2.0","id":1,"method":"\\ud800"}')
+        assert agent.message()["error"]["code"] == -32700 and agent.is_serving()
+
+
 def test_notifications_and_responses_and_empty_lines_are_not_answered(bench):
     with bench("serve", "--stdio") as agent:
         agent.initialize()
