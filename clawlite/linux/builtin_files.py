@@ -71,6 +71,8 @@ def write_file(scope: Scope, path: str, content: str) -> dict:
 def edit_file(scope: Scope, path: str, old_text: str, new_text: str) -> dict:
     old, new = _bytes(old_text, "old_text"), _bytes(new_text, "new_text")
     with scope.find(path) as found:
+        if not found.writable:
+            raise read_only(path)
         fd = _open(scope, found, path)
         with open(fd, "rb") as file:
             data = file.read(MAX_FILE + 1)

@@ -310,6 +310,7 @@ def test_read_only_mounts_are_read_only(world):
     for name, more in (("write-file", {"content": "x"}), ("edit-file", {"old_text": "ro", "new_text": "b"})):
         assert world.refused(path, name, **more).data["reason"] == "read-only"
     world.refused(str(world.root / "ro/new/file"), "write-file", content="x")
+    world.refused(str(world.root / "ro/absent"), "edit-file", old_text="x", new_text="y")
     os.symlink(path, world.root / "ws/link")
     world.refused("link", "write-file", content="x")
     assert world.text("ro/config.txt") == "ro-config" and sorted(os.listdir(world.root / "ro")) == ["config.txt", "sub"]
