@@ -105,5 +105,5 @@ def _provider(number: int, image, codecs, keep: int, is_behind: bool) -> tuple:
         name = image.provider(number - 2)[0]
         return name, Distant(name, codecs[0], keep)
     from clawlite.core.provider import Provider
-    provider = Provider(image.provider(number - 2), codecs[0], codecs[1], keep)
+    provider = Provider(image.provider(number - 2), codecs[0], codecs[1], keep, image.guard and image.guard.learn)
     return provider.name, provider

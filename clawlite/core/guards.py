@@ -8,7 +8,7 @@ KINDS = ("anthropic", "authorization", "aws-id", "aws-secret", "azure-storage", 
          "known", "npm", "openai", "password", "pem", "pypi", "sendgrid", "slack", "slack-webhook", "stripe", "telegram", "url-password")
 _MANY = 1 << 32
 _SHAPE = ([None, (3, _MANY, [(str, str)], [str])], [None, (4, 3)], [None, ([None, _MANY], bool, bool, str)],
-          [None, (bool, bool, bool, [None, _MANY], str)], [str], bool)        # core/header.py
+          [None, (bool, bool, bool, [None, _MANY], str, [None, (str, str)])], [str], bool)        # core/header.py
 
 
 class Guards:
@@ -17,7 +17,8 @@ class Guards:
     injection   [STOP | MARK | NOTE, number of an automaton, [[letter, words], ...], literals], or None
     leaks       [INPUT | OUTPUT, BLOCK | REDACT | WARN], or None
     checks      [most bytes or None, NUL: bool, white space: bool, "utf-8" | "ascii"], or None
-    audit       [inputs: bool, outputs: bool, approvals: bool, seconds that records are kept or None, "file" | "sqlite"], or None
+    audit       [inputs: bool, outputs: bool, approvals: bool, seconds that records are kept or None, "file" | "sqlite" | "webhook" | "syslog",
+                [address, secret or ""] or None], or None
     references  names of secrets that the manifest refers to
     encrypted   bool, the store of secrets must be (aes-256-gcm)
     Raises ``ImageError`` for a section of another shape.

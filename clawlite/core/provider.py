@@ -29,14 +29,16 @@ class Provider:
     prices    nano-dollars for a token (in, out)
     prefix    (offset, length) in WIRE: the body up to the first message of the conversation; bare: the same without tools
     keep      bytes of a streamed answer that the conversation remembers, about: more is shown and forgotten
+    learn     function(token of oauth2), for who looks for secrets; or None
     """
 
-    def __init__(self, row: list, loads, dumps, keep: int):
+    def __init__(self, row: list, loads, dumps, keep: int, learn=None):
         (self.name, self.kind, tls, host, port, target, self.model, self.auth, self.secret, self.oauth2, self.stream,
          self.max_attempts, self.backoff, self.delay_ms, self.per_day, self.per_request, self.per_minute, self.window,
          self.prices, self.prefix, self.bare) = row
         self.where = (tls, host, port, target)
         self.keep = keep
+        self._learn = learn
         self._token = None              # oauth2.Token
         self._told = False              # that another model answers
         if self.kind == OPENAI:
@@ -144,6 +146,8 @@ class Provider:
             from clawlite.core.oauth2 import token
             self._token = yield from token(self.oauth2, key, self.codec, meter)
             key = self._token.value
+            if self._learn:
+                self._learn(key)
         return key
 
     def _parts(self, key: str, prefix: list, body: bytes, allowed: int) -> list:

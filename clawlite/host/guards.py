@@ -5,6 +5,7 @@
 3. What this version cannot do is refused by name: detection by a model, other engines and encodings, more patterns than there are.
 """
 from clawlite.core import guards as guard
+from clawlite.host import audits
 from clawlite.host.injections import LITERALS, SENTENCES, WORDS
 
 LATER = "not supported by this version of clawlite"
@@ -15,8 +16,6 @@ SCOPES = {"input": guard.INPUT, "output": guard.OUTPUT, "both": guard.INPUT | gu
 LEAKS = {"block": guard.BLOCK, "redact": guard.REDACT, "warn": guard.WARN, None: guard.REDACT}
 INJECTIONS = {"block-and-log": guard.STOP, "warn": guard.MARK, "log-only": guard.NOTE, None: guard.STOP}
 ENCODINGS = {"utf-8": "utf-8", "utf8": "utf-8", "ascii": "ascii", "us-ascii": "ascii", None: "utf-8"}
-DESTINATIONS = ("file", "sqlite")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def section(manifest, pool) -> list | None:
@@ -24,7 +23,7 @@ def section(manifest, pool) -> list | None:
 
     pool  gets the automaton of injections; what cannot be done is a problem of *manifest*
     """
-    found = [_injection(manifest, pool), _leaks(manifest), _checks(manifest), _audit(manifest)]
+    found = [_injection(manifest, pool), _leaks(manifest), _checks(manifest), audits.record(manifest, _blocks(manifest, "audit"))]
     encrypted = _encrypted(manifest)
     return found + [references(manifest), encrypted] if encrypted or any(part is not None for part in found) else None
 
@@ -40,7 +39,7 @@ def abilities(manifest) -> set[str]:
 def references(manifest) -> list[str]:
     """Return the names of the secrets that *manifest* refers to, sorted."""
     named = [primitive.spec.auth.secret_ref for primitive in [*manifest.providers, *manifest.channels] if primitive.spec.auth]
-    return sorted({name for name in named if name})
+    return sorted({name for name in [*named, manifest.settings.audit.credential] if name})
 
 
 def _blocks(manifest, field: str) -> list:
@@ -104,23 +103,3 @@ def _checks(manifest) -> list | None:
     return [min((block.max_size_bytes for block in blocks if block.max_size_bytes is not None), default=None),
             any(block.null_byte_detection for block in blocks), any(block.whitespace_analysis for block in blocks),
             "ascii" if "ascii" in charsets else "utf-8"]
-
-
-def _audit(manifest) -> list | None:
-    """Return [inputs, outputs, approvals, seconds that records are kept or None, destination]."""
-    blocks = _blocks(manifest, "audit")
-    for policy, block in blocks:
-        if block.destination not in (None, *DESTINATIONS):
-            manifest.problem(policy, ("audit", "destination"), f'destination "{block.destination}" is {LATER}', '"file" or "sqlite"')
-        elif (block.destination or "file") != (blocks[0][1].destination or "file"):
-            manifest.problem(policy, ("audit", "destination"), f'an agent has one audit, and policy {blocks[0][0].name} wants another destination')
-    if not blocks:
-        return None
-    blocks = [block for _, block in blocks]
-    kept = [_seconds(block.retention) for block in blocks]
-    return [any(block.log_inputs is not False for block in blocks), any(block.log_outputs is True for block in blocks),
-            any(block.log_approvals is not False for block in blocks), None if None in kept else max(kept), blocks[0].destination or "file"]
-
-
-def _seconds(duration: str | None) -> int | None:
-    return int(duration[:-1]) * _SECONDS[duration[-1]] if duration else None

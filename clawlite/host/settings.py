@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from clawlite.host.audits import AuditSettings
 from clawlite.host.channel_settings import Cron
 from clawlite.host.credentials import Credential
 from clawlite.host.document import LinePlace, Place, decode
@@ -127,6 +128,7 @@ class File(Strict):
     search: Search | None = None
     credentials: list[Credential] | None = None
     memory: Memory | None = None
+    audit: AuditSettings | None = None
     tenant_id: Name | None = None
     time_zone: Text | None = None
     cron: Cron | None = None
@@ -156,6 +158,7 @@ class Settings:
     search                    Search, or None
     credentials               [Credential], in file order
     memory                    Memory
+    audit                     AuditSettings
     tenant_id                 what {tenant_id} stands for, or None
     time_zone, cron           of schedules: an IANA name or None, Cron
     place                     where problems of later stages are reported: ``where("pins", 0, "kind")`` gives (file, line)
@@ -178,6 +181,7 @@ class Settings:
     search: Struct = None
     credentials: list = dataclasses.field(default_factory=list)
     memory: Struct = dataclasses.field(default_factory=Memory)
+    audit: Struct = dataclasses.field(default_factory=AuditSettings)
     tenant_id: str = None
     time_zone: str = None
     cron: Struct = dataclasses.field(default_factory=Cron)
@@ -223,6 +227,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.search = file.search
         settings.credentials = file.credentials or []
         settings.memory = file.memory or Memory()
+        settings.audit = file.audit or AuditSettings()
         settings.tenant_id = file.tenant_id
         settings.time_zone = file.time_zone
         settings.cron = file.cron or Cron()

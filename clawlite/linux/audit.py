@@ -19,13 +19,13 @@ _PLAIN = ("tool", "caller", "request_id", "action", "rule_id", "approval", "answ
           "found", "duration_ms", "sandbox", "image")
 
 
-def store_of(agent: str, destination: str, kept_s=None):
-    """Return the store of *destination*, "file" or "sqlite"."""
+def store_of(agent: str, destination: str, kept_s=None, taken=None):
+    """Return the store of *destination*: files but for "sqlite"; *taken*: as ``auditfile.FileStore``."""
     if destination == "sqlite":
-        from clawlite.linux.auditsqlite import SQLiteStore as Store
-    else:
-        from clawlite.linux.auditfile import FileStore as Store
-    return Store(state_folder(agent), agent, kept_s)
+        from clawlite.linux.auditsqlite import SQLiteStore
+        return SQLiteStore(state_folder(agent), agent, kept_s)
+    from clawlite.linux.auditfile import FileStore
+    return FileStore(state_folder(agent), agent, kept_s, taken)
 
 
 class Audit:
@@ -37,9 +37,10 @@ class Audit:
     """
 
     def __init__(self, image, clean, store=None):
-        self._inputs, self._outputs, self._approvals, kept_s, destination = image.guard.audit
+        self._inputs, self._outputs, self._approvals, kept_s, destination, target = image.guard.audit
         self._image, self._clean = image, clean
-        self._store = store or store_of(image.agent.name, destination, kept_s)
+        self._sender, taken = _sender(image.agent.name, destination, target) if target else (None, None)
+        self._store = store or store_of(image.agent.name, destination, kept_s, taken)
         self._waiting = []
         self._told = ""
 
@@ -104,6 +105,8 @@ class Audit:
             raise ClawError("the audit cannot be written: %s" % e.strerror, "make room for it, or make its folder writable") from None
         waiting.clear()
         self._told = ""
+        if self._sender:
+            self._sender.ring()
 
     def _lines(self, head) -> bytes:
         from clawlite.linux.auditchain import line
@@ -116,3 +119,13 @@ class Audit:
         """Write what waits, and end."""
         self.flush()
         self._store.close()
+        if self._sender:
+            self._sender.close()
+
+
+def _sender(agent: str, destination: str, target: list) -> tuple:
+    """Return (``auditsend.Sender`` for *destination*, function() -> number of the last record that was taken)."""
+    from clawlite.linux.auditcopies import delivery
+    from clawlite.linux.auditsend import Sender, marked
+    folder = state_folder(agent)
+    return Sender(folder, delivery(destination, target, agent)), lambda: marked(folder)[0]

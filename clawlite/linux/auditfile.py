@@ -13,7 +13,7 @@ from clawlite.linux.auditchain import Head, beginning, digest, head_of, link
 
 SEGMENT = 4 << 20               # bytes
 DAY = 86400
-_HEAD = 256                     # bytes of the head's file, always written whole
+HEAD = 256                     # bytes of the head's file, always written whole
 
 
 class FileStore:
@@ -21,9 +21,11 @@ class FileStore:
 
     folder  the agent's state folder
     kept_s  seconds that records are kept, or None
+    taken   function() -> number of the last record that may go, or None: all
     """
 
-    def __init__(self, folder: str, agent: str, kept_s=None):
+    def __init__(self, folder: str, agent: str, kept_s=None, taken=None):
+        self._taken = taken
         self._folder, self._agent, self._kept_s = folder, agent, kept_s
         self._path = os.path.join(folder, "audit.jsonl")
         self._head_fd = self._fd = None
@@ -62,7 +64,7 @@ class FileStore:
 
     def _meet(self):
         """Take note of what others have written, and of what a killed process left."""
-        data = os.pread(self._head_fd, _HEAD, 0)
+        data = os.pread(self._head_fd, HEAD, 0)
         if self._fd is not None and data == self._known and os.fstat(self._fd).st_size == self._size and os.fstat(self._fd).st_nlink:
             try:
                 if os.stat(self._path).st_ino == os.fstat(self._fd).st_ino:
@@ -95,7 +97,7 @@ class FileStore:
         self._size += done
 
     def _put(self, head):
-        data = head.text().encode().ljust(_HEAD - 1) + b"\n"
+        data = head.text().encode().ljust(HEAD - 1) + b"\n"
         os.pwrite(self._head_fd, data, 0)
         self._head, self._known = head, data
 
@@ -113,7 +115,7 @@ class FileStore:
             with open(gone[-1], "rb") as file:
                 last = file.read().splitlines()[-1]
             n, _ = link(last)
-            if n is not None:           # the head first: a segment that is left over is only older than it says
+            if n is not None and (self._taken is None or n <= self._taken()):       # the head first: a segment that is left over is only older than it says
                 self._put(Head(n + 1, digest(last), self._head.last, self._head.hash))
                 for path in gone:
                     os.unlink(path)
@@ -161,7 +163,7 @@ def read(folder: str) -> tuple:
     paths = segments(folder)
     try:
         with open(os.path.join(folder, "audit.head"), "rb") as file:
-            data = file.read(_HEAD + 1)
+            data = file.read(HEAD + 1)
     except FileNotFoundError:
         data = None
 

@@ -38,7 +38,7 @@ def main(args: list) -> int:
     try:
         lines, head, folder = opened(image)
         if checks:
-            return _verified(verify(lines, head, image.agent.name, anchor), folder, as_json)
+            return _verified(dict(verify(lines, head, image.agent.name, anchor), **_copies(image, folder)), folder, as_json)
         return _shown(lines, last, as_json)
     except OSError as e:
         return _refused(ClawError("the audit cannot be read: %s" % e.strerror), as_json, 1)
@@ -85,6 +85,15 @@ def opened(image) -> tuple:
     return lines, head, folder
 
 
+def _copies(image, folder: str) -> dict:
+    """Return {"sent_to", "sent"}: who gets copies, and the last record that was taken; {} when nobody does."""
+    target = Guards(image.section(GUARD)).audit[5]
+    if target is None:
+        return {}
+    from clawlite.linux.auditsend import marked
+    return {"sent_to": target[0], "sent": marked(folder)[0]}
+
+
 def _verified(found: dict, folder: str, as_json: bool) -> int:
     if as_json:
         print(dumps(found))
@@ -99,6 +108,8 @@ def _verified(found: dict, folder: str, as_json: bool) -> int:
             print("  " + problem)
         if len(found["problems"]) > 20:
             print("  and %d more" % (len(found["problems"]) - 20))
+    if not as_json and "sent" in found:
+        print("copies up to record %d were taken by %s" % (found["sent"], found["sent_to"]))
     return 0 if found["ok"] else 1
 
 

@@ -28,6 +28,7 @@ class Agent:
 class Image:
     """As much of an image as a chain asks for."""
     agent = Agent()
+    guard = None
 
     def __init__(self, rows):
         self.rows = rows

@@ -26,6 +26,7 @@ class Manifest:
         self.providers = [types.SimpleNamespace(spec=Block(auth=Block(secret_ref="MODEL")))]
         self.channels = [types.SimpleNamespace(spec=Block(auth=None)), types.SimpleNamespace(spec=Block(auth=Block(secret_ref="CONSOLE")))]
         self.problems = []
+        self.settings = Block(audit=Block())
 
     def problem(self, *said, **more):
         self.problems.append(said)
@@ -53,7 +54,7 @@ def test_nothing_is_wanted(policies):
 def test_what_is_left_out_is_strict():
     found = compiled({"prompt_injection": Block(), "secret_scanning": Block(), "input_validation": Block(), "audit": Block()})
     assert found.injection[:2] == [STOP, 7] and found.leaks == [BOTH, REDACT] and found.checks == [None, False, False, "utf-8"]
-    assert found.audit == [True, False, True, None, "file"] and found.references == ["CONSOLE", "MODEL"] and not found.encrypted
+    assert found.audit == [True, False, True, None, "file", None] and found.references == ["CONSOLE", "MODEL"] and not found.encrypted
 
 
 def test_of_several_policies_the_strictest_of_each():
@@ -67,7 +68,7 @@ def test_of_several_policies_the_strictest_of_each():
     assert block("input_validation", {"max_size_bytes": 9, "encoding": "UTF-8"}, {"max_size_bytes": 5, "null_byte_detection": True},
                  {"encoding": "ascii", "whitespace_analysis": True}).checks == [5, True, True, "ascii"]
     assert block("audit", {"log_inputs": False, "retention": "2h"}, {"log_inputs": False, "log_outputs": True, "log_approvals": False, "retention": "1d"}).audit \
-        == [False, True, True, 86400, "file"]
+        == [False, True, True, 86400, "file", None]
     assert block("audit", {"retention": "30s"}, {"destination": "file"}).audit[3] is None, "one of them keeps them for ever"
 
 

@@ -148,7 +148,7 @@ def _project(folder, blocks: str):
     ("prompt_injection: { detection: llm-based }", 'detection "llm-based" asks a model'), ("prompt_injection: { detection: hybrid }", '"hybrid"'),
     ("prompt_injection: { pattern_engine: regex }", '"regex" is not supported'), ("prompt_injection: { pattern_count: 1001 }", "at most 1000"),
     ("secret_scanning: { patterns: 24 }", "knows 23 kinds of secrets"), ("input_validation: { encoding: latin-1 }", '"latin-1" is not supported'),
-    ("audit: { destination: webhook }", 'destination "webhook" is not supported'), ("audit: { destination: syslog }", '"syslog"'),
+    ("audit: { destination: webhook }", "nothing says where that is"),
 ])
 def test_what_cannot_be_done_is_refused_by_name(tmp_path, blocks, words):
     done = clawlite("build", cwd=_project(tmp_path / "p", blocks))

@@ -46,6 +46,15 @@ def test_a_token_is_asked_for_once_and_used(world, api, streaming):
     assert not any(TOKEN.encode() in path.read_bytes() for path in world.folder.rglob("*") if path.is_file())
 
 
+def test_a_token_is_known_to_who_looks_for_secrets(world):
+    """A model that has heard of the token says it: nobody sees it."""
+    said = "It is %s, or %s." % (TOKEN, base64.b64encode(TOKEN.encode()).decode())
+    with Server([token()]) as tokens, Server([say(said)]) as server:
+        world.build(oauth2(server), settings=settings(tokens), blocks={"secret_scanning": {"enabled": True}})
+        code, out, told = world.ask("hello")
+        assert code == 0 and out.count("[REDACTED: known]") == 2 and TOKEN not in out + told, (out, told)
+
+
 def test_a_token_is_renewed_before_its_end(world):
     """One that lasts a second is used for three quarters of it; the next request gets a new one."""
     with Server([token("one", 1), token("two")]) as tokens, Server([say("One."), say("Two.")]) as server:

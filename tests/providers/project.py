@@ -77,11 +77,12 @@ def provider(server, name: str = "first", **more) -> dict:
 
 
 def build(folder: Path, *providers, reflex: str = None, personality: str = "You are under test.", settings: str = "", rate_limits=None,
-          tools: str = TOOLS, stores: list = None, context_files: dict = None) -> Path:
+          tools: str = TOOLS, stores: list = None, context_files: dict = None,
+          blocks: dict = None) -> Path:
     """Write and build a project whose chain is *providers*, then the reflex rules when there are any; return its image.
 
     settings     more of clawlite.toml; tools: tools.py
-    rate_limits  of its policy;  stores: of its Memory, None for no Memory;  context_files: of its Identity
+    rate_limits, blocks  of its policy;  stores: of its Memory, None for no Memory;  context_files: of its Identity
     """
     from clawlite.host.build import build_beside
     folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +101,7 @@ def build(folder: Path, *providers, reflex: str = None, personality: str = "You 
     spec = {"identity": {"inline": {"name": "remote", "personality": personality, "autonomy": "autonomous"}},
             "providers": [{"inline": one} for one in chain],
             "sandbox": {"inline": {"name": "in-process", "level": "none"}},
-            "policies": [{"inline": dict({"name": "rules", "rules": rules}, **({"rate_limits": rate_limits} if rate_limits else {}))}]}
+            "policies": [{"inline": dict({"name": "rules", "rules": rules}, **({"rate_limits": rate_limits} if rate_limits else {}), **(blocks or {}))}]}
     if context_files:
         spec["identity"]["inline"]["context_files"] = context_files
     if stores:

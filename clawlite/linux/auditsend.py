@@ -1,0 +1,190 @@
+"""Copies of an audit for somebody else: a webhook or a syslog.  The files (auditfile.py) stay the record of truth.
+
+1. There is no queue but the files: a thread reads what is after ``audit.sent``, and moves that on when a copy was taken.  So a record
+   waits on disk until it was acknowledged, over restarts, and retention keeps it so long; one may be sent twice, ``n`` tells.
+2. Only what the head covers is sent: what a full disk made the store take back never leaves.
+3. What fails is tried again after 1, 2, 4 ... 60 s, in order.  Of the processes of one agent one sends, under a lock on ``audit.sent``.
+4. Each copy comes with the hash of its line, which is an anchor for ``clawlite audit verify``.
+"""
+import _thread
+import fcntl
+import os
+import time
+
+from clawlite.linux.auditchain import digest, head_of, link
+from clawlite.linux.auditfile import HEAD, segments
+
+MOST, MOST_BYTES = 100, 524288  # of one batch
+FIRST_S, LONGEST_S = 1, 60      # pauses after a failure
+LEAVE_S = 2                     # at the end of the agent
+_MARK = 128                     # bytes of audit.sent, always written whole
+
+
+class Sender:
+    """The sender of one agent's audit.
+
+    folder   the agent's state folder
+    deliver  function(list of (n, hash, line)); returns when they were taken, raises whatever else
+    """
+
+    def __init__(self, folder: str, deliver):
+        self._folder, self._deliver = folder, deliver
+        self._bell = _thread.allocate_lock()    # released: there may be something to send
+        self._bell.acquire()
+        self._ended = None              # locked while the thread works
+        self._stopping = False
+        self._fd = self._file = None
+        self._passed = set()            # inodes of files that hold nothing more to be sent
+        self.sent = self._hash = None
+
+    def ring(self):
+        """Tell that there is more; never waits."""
+        if self._bell.locked():
+            self._bell.release()
+        if self._ended is None:
+            self._ended = _thread.allocate_lock()
+            self._ended.acquire()
+            try:
+                _thread.start_new_thread(self._work, ())
+            except RuntimeError:        # no thread to be had: the next record tries again
+                self._ended = None
+
+    def close(self):
+        """Send what waits, for LEAVE_S at most; the rest stays for the next start."""
+        self._stopping = True
+        if self._ended is not None:
+            if self._bell.locked():
+                self._bell.release()
+            self._ended.acquire(timeout=LEAVE_S)
+
+    def _work(self):
+        pause, since = 0, 0.0
+        try:
+            while True:
+                self._bell.acquire(timeout=max(since + pause - time.monotonic(), 0) if pause else -1)
+                if pause and not self._stopping and time.monotonic() < since + pause:
+                    continue            # a ring is no reason to ask a server earlier that did not answer
+                try:
+                    self._all()
+                    pause = 0
+                except Exception:       # whatever it is, it is the receiver's, not the agent's
+                    self._let_go()      # what was read is read again
+                    pause, since = min(pause * 2 or FIRST_S, LONGEST_S), time.monotonic()
+                if self._stopping:
+                    return
+        finally:
+            if self._fd is not None:
+                os.close(self._fd)
+            self._let_go()
+            self._ended.release()
+
+    def _all(self):
+        """Send all that waits.  Raises whatever the receiver does."""
+        if not self._is_ours():
+            return
+        while True:
+            batch = self._batch()
+            if not batch:
+                return
+            self._deliver(batch)
+            self._mark(*batch[-1][:2])
+
+    def _is_ours(self) -> bool:
+        """Return whether this process sends; then ``sent`` says how far it is."""
+        if self._fd is not None:
+            return True
+        fd = os.open(mark_path(self._folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            return False
+        self._fd = fd
+        self.sent, self._hash = marked(self._folder)
+        return True
+
+    def _mark(self, n: int, hash: str):
+        os.pwrite(self._fd, ("%d %s" % (n, hash)).encode().ljust(_MARK - 1) + b"\n", 0)
+        self.sent, self._hash = n, hash
+        self._passed.clear()
+
+    def _batch(self) -> list:
+        """Return the next records to be sent: [(n, hash, line without its end), ...]."""
+        head = _head(self._folder)
+        if head is None or head.last == self.sent and head.hash == self._hash:
+            return []
+        if head.last <= self.sent:      # somebody removed the audit, and another one has begun
+            self._mark(0, "-")
+            self._let_go()
+        found, size = [], 0
+        while len(found) < MOST and size < MOST_BYTES:
+            if self._file is None and not self._open():
+                break
+            text = self._file.readline()
+            if not text.endswith(b"\n"):
+                self._file.seek(-len(text), 1)
+                if found or not self._is_over():
+                    break
+                self._passed.add(os.fstat(self._file.fileno()).st_ino)
+                self._let_go()
+                continue
+            n = link(text[:-1])[0]
+            if n is None or n <= max(self.sent, found[-1][0] if found else 0):
+                continue                # what is damaged is for verify to tell
+            if n > head.last:
+                self._file.seek(-len(text), 1)
+                break
+            found.append((n, digest(text[:-1]), text[:-1]))
+            size += len(text)
+        return found
+
+    def _open(self) -> bool:
+        """Open the oldest file that has something to be sent."""
+        paths = segments(self._folder)
+        for at, path in enumerate(paths):
+            if os.stat(path).st_ino in self._passed:
+                continue
+            if at + 1 == len(paths) or (_first(paths[at + 1]) or self.sent + 2) > self.sent + 1:
+                self._file = open(path, "rb")
+                return True
+        return False
+
+    def _is_over(self) -> bool:
+        """Return whether the file that was read to its end is no longer the last one."""
+        try:
+            return os.stat(os.path.join(self._folder, "audit.jsonl")).st_ino != os.fstat(self._file.fileno()).st_ino
+        except FileNotFoundError:       # it is just being replaced
+            return False
+
+    def _let_go(self):
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def mark_path(folder: str) -> str:
+    """Return the path of the file that says how far the copies are."""
+    return os.path.join(folder, "audit.sent")
+
+
+def marked(folder: str) -> tuple:
+    """Return (number, hash) of the last record that was taken; (0, "-") when none was."""
+    try:
+        with open(mark_path(folder), "rb") as file:
+            words = file.read(_MARK).split()
+        return int(words[0]), words[1].decode()
+    except (OSError, ValueError, IndexError):
+        return 0, "-"
+
+
+def _head(folder: str):
+    try:
+        with open(os.path.join(folder, "audit.head"), "rb") as file:
+            return head_of(file.read(HEAD))
+    except OSError:
+        return None
+
+
+def _first(path: str):
+    with open(path, "rb") as file:
+        return link(file.readline().rstrip(b"\n"))[0]
