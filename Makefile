@@ -8,6 +8,7 @@ STAMP   := .venv/made-from-$(shell { pwd; cat pyproject.toml setup.py; } | cksum
 AGENT   := build/greenhouse
 RESULTS := build/results
 SEED    ?= $(shell date +%Y%m%d)
+JOBS    ?= 2                # processes that share the tests
 PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p no:cacheprovider
 WORDS32 := build/words32
 PORT    := @micropython/micropython-webassembly-pyscript
@@ -44,7 +45,7 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 test-main: TESTS ?= tests
 test-main: words32 sshd ip
 	@echo "== CPython, pure Python, and all that starts from it"; mkdir -p $(RESULTS)
-	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) $(TESTS)
+	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) --numprocesses $(JOBS) --dist loadfile $(TESTS)
 
 # The system's own authorities: node brings a list of its own, which knows nothing of them.
 CA_FILE := /etc/ssl/certs/ca-certificates.crt

@@ -6,7 +6,8 @@
 3. Skips are counted with their reasons; CLAWLITE_REQUIRE_ALL=1 turns each into a failure (but for mark ``board``, and a test
    that is expected to fail and did).
 4. CLAWLITE_REQUIRE_EXT=1: every core module that has a .pxd is the compiled one, or the run stops.
-5. CLAWLITE_RESULTS=FILE gets lines ``passed N``, ``failed N`` and ``skipped N REASON``; the Makefile adds them up.
+5. A run may be shared by several processes (pytest-xdist): each looks after its own tests.
+6. CLAWLITE_RESULTS=FILE gets lines ``passed N``, ``failed N`` and ``skipped N REASON``; the Makefile adds them up.
    clauses.json beside it gets what the run showed of each clause of the protocol (clause_results.py), when it ran tests/ckp.
 """
 import gc
@@ -146,7 +147,7 @@ def pytest_sessionstart(session):
     name, _, value = _MARK.partition("=")
     os.environ[name] = value
     _before["checkout"], _before["listening"] = _checkout(), _listening()
-    _before["problems"] = []
+    _before["problems"], _before["of_workers"] = [], []
 
 
 def pytest_sessionfinish(session, exitstatus):
@@ -155,9 +156,18 @@ def pytest_sessionfinish(session, exitstatus):
     new = sorted(_checkout() - _before["checkout"])
     if REQUIRE_ALL:                 # else somebody may be editing while the tests run
         problems += ["changed in the checkout: " + line for line in new]
+    if hasattr(session.config, "workeroutput"):         # one of several processes that share a run's tests: the first one tells
+        session.config.workeroutput["problems"] = problems
+        return
+    problems += [problem for problem in _before["of_workers"] if problem not in problems]
     _before["problems"], _before["notes"] = problems, new
     if problems and exitstatus == 0:
         session.exitstatus = 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    _before["of_workers"] += node.workeroutput["problems"] if hasattr(node, "workeroutput") else ["a process of the run ended: %s" % error]
 
 
 # -- skips

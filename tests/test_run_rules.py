@@ -15,13 +15,13 @@ def test_orphan():
 """
 
 
-def _run(tmp_path: Path, source: str, **env) -> tuple:
+def _run(tmp_path: Path, source: str, options=(), **env) -> tuple:
     """Return (exit code, output, the lines for the Makefile) of a run over *source*."""
     shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    board: x\n")
     (tmp_path / "test_sample.py").write_text(source)
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("CLAWLITE_", "PYTEST_"))}
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_sample.py"], cwd=tmp_path,
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "test_sample.py"], cwd=tmp_path,
                           env=dict(clean, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", CLAWLITE_RESULTS=str(tmp_path / "results"), **env),
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
     results = tmp_path / "results"
@@ -99,3 +99,13 @@ def test_a_core_that_is_not_compiled_stops_the_run_that_requires_it(tmp_path):
     code, output, results = _run(tmp_path / "tests", "def test_it(): pass\n", CLAWLITE_REQUIRE_EXT="1",
                                  PYTHONPATH=str(tmp_path))
     assert code == 4 and "frame.py is not compiled" in output and results == []
+
+
+@pytest.mark.parametrize("source, words", [
+    ("import socket\ndef test_it():\n    global s\n    s = socket.create_server(('127.0.0.1', 0))\n", "LEFT BEHIND still listening: tcp"),
+    ("import os\ndef test_it():\n    os._exit(3)\n", "crashed"),
+])
+def test_what_processes_that_share_a_run_leave_is_told(tmp_path, source, words):
+    code, output, results = _run(tmp_path, source, ["-p", "xdist.plugin", "--numprocesses", "2", "--dist", "loadfile"])
+    assert code == 1 and words in output and results[1] != "failed 0", output
+
