@@ -8,7 +8,8 @@ STAMP   := .venv/made-from-$(shell { pwd; cat pyproject.toml setup.py; } | cksum
 AGENT   := build/greenhouse
 RESULTS := build/results
 SEED    ?= $(shell date +%Y%m%d)
-JOBS    ?= 2                # processes that share the tests
+# So many processes share the tests.
+JOBS    ?= 2
 PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p no:cacheprovider
 WORDS32 := build/words32
 PORT    := @micropython/micropython-webassembly-pyscript
