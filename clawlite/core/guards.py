@@ -3,18 +3,19 @@ from clawlite.core.header import shaped
 
 INPUT, OUTPUT = 1, 2            # where secrets are looked for, or'ed
 BLOCK, REDACT, WARN = 0, 1, 2   # what becomes of them
+PATTERN, DOUBTFUL, ALL = 1, 2, 4        # who looks for injections, or'ed: patterns; a model, at what they doubt; a model, at all
 STOP, MARK, NOTE = 0, 1, 2      # what becomes of an injection: block-and-log, warn, log-only
 KINDS = ("anthropic", "authorization", "aws-id", "aws-secret", "azure-storage", "discord", "github", "gitlab", "google", "huggingface", "jwt",
          "known", "npm", "openai", "password", "pem", "pypi", "sendgrid", "slack", "slack-webhook", "stripe", "telegram", "url-password")
 _MANY = 1 << 32
-_SHAPE = ([None, (3, _MANY, [(str, str)], [str])], [None, (4, 3)], [None, ([None, _MANY], bool, bool, str)],
+_SHAPE = ([None, (3, _MANY, [(str, str)], [str], 8)], [None, (4, 3)], [None, ([None, _MANY], bool, bool, str)],
           [None, (bool, bool, bool, [None, _MANY], str, [None, (str, str)])], [str], bool)        # core/header.py
 
 
 class Guards:
     """The section GUARD.
 
-    injection   [STOP | MARK | NOTE, number of an automaton, [[letter, words], ...], literals], or None
+    injection   [STOP | MARK | NOTE, number of an automaton, [[letter, words], ...], literals, PATTERN | DOUBTFUL | ALL], or None
     leaks       [INPUT | OUTPUT, BLOCK | REDACT | WARN], or None
     checks      [most bytes or None, NUL: bool, white space: bool, "utf-8" | "ascii"], or None
     audit       [inputs: bool, outputs: bool, approvals: bool, seconds that records are kept or None, "file" | "sqlite" | "webhook" | "syslog",

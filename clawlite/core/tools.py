@@ -152,7 +152,10 @@ def _gated(image, tool, arguments, override, event, once):
     else:
         from clawlite.core.retry import attempts
         outcome = yield from attempts(_run, tool, arguments, event)
-    return result_of(tool, outcome, image, event)
+    result = result_of(tool, outcome, image, event)
+    if image.guard is not None and image.guard.asks:
+        yield from image.guard.asked(tool.name, result, event)
+    return result
 
 
 def _run(tool, arguments):

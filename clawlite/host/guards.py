@@ -2,8 +2,11 @@
 
 1. Several policies are one: of each field the strictest.  Blocks that switch themselves off say nothing; they do not switch off another's.
 2. A field that is left out has the strict value: scope ``both``, detection ``pattern``, ``block-and-log``; secrets are redacted.
-3. What this version cannot do is refused by name: detection by a model, other engines and encodings, more patterns than there are.
+3. What this version cannot do is refused by name: detection by a model without one, other engines and encodings, more patterns than there are.
 """
+import functools
+import operator
+
 from clawlite.core import guards as guard
 from clawlite.host import audits
 from clawlite.host.injections import LITERALS, SENTENCES, WORDS
@@ -15,6 +18,7 @@ PHRASES = 1000                  # what the sentences of injections.py come to, a
 SCOPES = {"input": guard.INPUT, "output": guard.OUTPUT, "both": guard.INPUT | guard.OUTPUT, None: guard.INPUT | guard.OUTPUT}
 LEAKS = {"block": guard.BLOCK, "redact": guard.REDACT, "warn": guard.WARN, None: guard.REDACT}
 INJECTIONS = {"block-and-log": guard.STOP, "warn": guard.MARK, "log-only": guard.NOTE, None: guard.STOP}
+DETECTION = {"pattern": guard.PATTERN, "llm-based": guard.ALL, "hybrid": guard.PATTERN | guard.DOUBTFUL, None: guard.PATTERN}
 ENCODINGS = {"utf-8": "utf-8", "utf8": "utf-8", "ascii": "ascii", "us-ascii": "ascii", None: "utf-8"}
 
 
@@ -52,15 +56,17 @@ def _blocks(manifest, field: str) -> list:
 def _injection(manifest, pool) -> list | None:
     blocks = _blocks(manifest, "prompt_injection")
     for policy, block in blocks:
-        if block.detection not in (None, "pattern"):
-            manifest.problem(policy, ("prompt_injection", "detection"), f'detection "{block.detection}" asks a model, and that is {LATER}', '"pattern"')
+        if block.detection in ("llm-based", "hybrid") and not any(primitive.spec.protocol != "custom" for primitive in manifest.providers):
+            manifest.problem(policy, ("prompt_injection", "detection"), f'detection "{block.detection}" asks a model, and this agent has none', '"pattern"',
+                             hint="add a provider that is a model")
         if block.pattern_engine not in (None, ENGINE):
             manifest.problem(policy, ("prompt_injection", "pattern_engine"), f'"{block.pattern_engine}" is {LATER}', f'"{ENGINE}"')
         if (block.pattern_count or 0) > PHRASES:
             manifest.problem(policy, ("prompt_injection", "pattern_count"), "", f"at most {PHRASES}", str(block.pattern_count))
     if not blocks:
         return None
-    return [min(INJECTIONS[block.action] for _, block in blocks), pool.add("|".join(SENTENCES)), [list(word) for word in WORDS], list(LITERALS)]
+    return [min(INJECTIONS[block.action] for _, block in blocks), pool.add("|".join(SENTENCES)), [list(word) for word in WORDS], list(LITERALS),
+            functools.reduce(operator.or_, [DETECTION[block.detection] for _, block in blocks])]
 
 
 def _leaks(manifest) -> list | None:

@@ -5,7 +5,7 @@
 3. Several policies are one at build time: the strictest of each (host/guards.py).
 """
 from clawlite.core.errors import InvalidParams, PolicyDenied
-from clawlite.core.guards import BLOCK, INPUT, MARK, OUTPUT, STOP, WARN, Guards
+from clawlite.core.guards import ALL, BLOCK, DOUBTFUL, INPUT, MARK, OUTPUT, PATTERN, STOP, WARN, Guards
 from clawlite.core.image import GUARD
 from clawlite.linux.known import Known
 from clawlite.linux.leaks import find, merged, replaced
@@ -31,6 +31,8 @@ class Guard:
         self.encrypted = guards.encrypted
         injection = guards.injection
         self._patterns = None
+        self._lookers = injection[4] if injection else 0
+        self.asks = self._lookers & (DOUBTFUL | ALL) != 0       # ``asked`` has something to do
         if injection:
             from clawlite.linux.injection import Patterns
             self._injection = injection[0]
@@ -67,16 +69,42 @@ class Guard:
             if clean != text:
                 value = clean if isinstance(value, str) else self._cleaned(value, "", event)
                 text = clean
-        if self._patterns is not None and self._patterns.found(text):
-            _note(event, "injection")
-            if self._injection == STOP:
-                raise PolicyDenied("%s: what it returned may be a prompt injection and is withheld" % tool, "look at it yourself first",
-                                   {"tool": tool, "action": "deny", "found": ["injection"]})
-            if self._injection == MARK:
-                text = _MARKED + text
+        if self._lookers & PATTERN and self._patterns.found(text):
+            text = self._injected(tool, text, event)
         if self.outputs:
             event["output"] = text
         return text, value
+
+    def asked(self, tool: str, result, event: dict):
+        """A generator of effects that lets a model look at *result*, a ``tools.Result``, and changes its text as policies say.
+
+        Raises ``PolicyDenied``: the tool has run, and what it gave is withheld.
+        """
+        from clawlite.linux.suspicion import DATA, ORDERS, asked
+        if "injection" in event.get("found", ()) or not (self._lookers & ALL or self._patterns.doubts(result.text)):
+            return
+        verdict = yield from asked(result.text)
+        if verdict == ORDERS:
+            result.text = self._injected(tool, result.text, event)
+            result.size = 0             # nobody has counted it anew
+            if self.outputs:
+                event["output"] = result.text
+        elif verdict != DATA:
+            _note(event, "injection-unclear")
+            if self._injection == STOP:
+                event.pop("output", None)
+                raise PolicyDenied("%s: no model could say whether what it returned is a prompt injection; it is withheld" % tool,
+                                   "see in the log why the provider did not answer, and try again",
+                                   {"tool": tool, "action": "deny", "found": ["injection-unclear"]})
+
+    def _injected(self, tool: str, text: str, event: dict) -> str:
+        """Return *text* as it may be seen although it gives orders.  Raises ``PolicyDenied``."""
+        _note(event, "injection")
+        if self._injection == STOP:
+            event.pop("output", None)
+            raise PolicyDenied("%s: what it returned may be a prompt injection and is withheld" % tool, "look at it yourself first",
+                               {"tool": tool, "action": "deny", "found": ["injection"]})
+        return _MARKED + text if self._injection == MARK else text
 
     def text(self, text: str) -> str:
         """Return *text* without secrets, for a reply, a log or telemetry: there is no way to ask for them there."""

@@ -27,6 +27,8 @@ for _like, _plain in (("\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u
     for _at in range(len(_like)):
         _LOOKS[_like[_at]] = _plain[_at]
 _LONG = 15                      # letters of a word that may be several
+_DEEDS, _THINGS = "VFNRAWQ", "IPSXKTZGDuhm"          # host/injections.py, WORDS
+_NEAR = 12                      # words between the two
 _MOST = 14                      # letters of the longest word that counts
 
 
@@ -57,15 +59,34 @@ class Patterns:
         hidden = _base64(text)
         return bool(hidden) and self._speaks(hidden)
 
+    def doubts(self, text: str) -> bool:
+        """Return whether *text* has a word for what orders do near one for what they do it to, or is written so that nobody can read it."""
+        text = _decoded(text)
+        if _base64(text):
+            return True
+        deed = thing = -_NEAR
+        letters = self._letters_of(fold(text).lower())
+        for at in range(len(letters)):
+            if letters[at] in _DEEDS:
+                deed = at
+            elif letters[at] in _THINGS:
+                thing = at
+            if deed >= 0 and thing >= 0 and abs(deed - thing) < _NEAR:
+                return True
+        return False
+
     def _speaks(self, text: str) -> bool:
         text = fold(text).lower()
         for literal in self._literals:
             if literal in text:
                 return True
+        return search(self._table, self._letters_of(text).encode())
+
+    def _letters_of(self, text: str) -> str:
+        """Return the letters of *text*, in lower case, one for each word that counts."""
         for mark in _MARKS:
             text = text.replace(mark, " ")
-        letters = self._spelled(text.replace("'", "").replace("\u2019", "").split())
-        return search(self._table, letters.encode())
+        return self._spelled(text.replace("'", "").replace("\u2019", "").split())
 
     def _spelled(self, words: list) -> str:
         known, out = self._letters, []
