@@ -1,5 +1,10 @@
 """An agent with channels and without a shell: its image is real, its clock is the test's, and a source stands where a platform would be."""
+import hashlib
+import hmac
 import json
+import os
+import select
+import time
 
 from clawlite.core import effect as E
 from clawlite.core.agent import Agent
@@ -12,6 +17,7 @@ from clawlite.linux.files import image_of
 from clawlite.linux.jsontext import dumps, loads
 
 EPOCH_S = 1_800_000_000         # a whole minute: 2027-01-15 08:00 UTC
+KEY = "a-shared-secret"         # of webhooks
 RULES = """
 [[rule]]
 when = "careful"
@@ -44,6 +50,14 @@ def project(folder, specs: list, settings: str = "") -> manifest.Manifest:
     return manifest.load(folder)
 
 
+def signed(body: bytes, at: int = None, key: str = KEY, path: str = "/hook", method: str = "POST") -> bytes:
+    """Return a whole request."""
+    stamp = str(int(time.time()) if at is None else at)
+    made = hmac.new(key.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+    return ("%s %s HTTP/1.1\r\nHost: x\r\nX-Claw-Timestamp: %s\r\nX-Claw-Signature: sha256=%s\r\nContent-Length: %d\r\n\r\n"
+            % (method, path, stamp, made, len(body))).encode() + body
+
+
 class Source:
     """Where a platform would be.
 
@@ -59,7 +73,7 @@ class Source:
     def deadline(self):
         return None
 
-    def reply(self, to, text: str, final: bool = True):
+    def reply(self, to, text: str, final: bool = True, failed: bool = False):
         self.sent.append((to, text, final))
 
     def close(self):
@@ -74,10 +88,10 @@ class World:
     hold  True: tools begin and do not end, until ``finish``
     """
 
-    def __init__(self, folder, specs, settings: str = "", monkeypatch=None, console: bool = False):
+    def __init__(self, folder, specs, settings: str = "", monkeypatch=None, console: bool = False, wake=None):
         data = compiler.build(project(folder / "project", specs, settings)).data
         self.ms, self.shift_s, self.told, self.logged, self.ran, self.held, self.hold, self.sent = 0, 0, [], [], [], [], False, []
-        self.state = folder / "state"
+        self.state, self.wake = folder / "state", wake
         self.agent = Agent(image_of(data, "test"), 0)
         self.agent.codecs = (loads, dumps)
         self.session = Session(self.agent, loads)
@@ -90,7 +104,7 @@ class World:
 
     def opened(self) -> Channels:
         """Return the agent's channels anew, as after a restart."""
-        self.channels = Channels(self.agent, lambda: self.ms, self.wall_ms, self._draw, str(self.state), None, True)
+        self.channels = Channels(self.agent, lambda: self.ms, self.wall_ms, self._draw, str(self.state), self.wake and self.wake[1], True)
         return self.channels
 
     @staticmethod
@@ -112,6 +126,17 @@ class World:
     def poll(self):
         self.channels.poll()
         self.settle()
+
+    def until(self, holds):
+        """Go on with what comes over real connections until *holds()*; an assertion when it takes 10 s."""
+        end = time.monotonic() + 10
+        self.poll()
+        while not holds():
+            left = end - time.monotonic()
+            assert left > 0, self.logged
+            if select.select([self.wake[0]], [], [], min(left, 0.05))[0]:
+                os.read(self.wake[0], 512)
+            self.poll()
 
     def settle(self):
         effect = self.agent.next_effect()

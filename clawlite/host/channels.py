@@ -1,19 +1,22 @@
 """The Channels of a manifest (CKP 0.2.0, 5.3) to the section of the image that linux/channels.py reads.
 
-1. What this version speaks: cli, cron.  Other types are refused by name.  2. A pair of type and transport that makes no sense, and a
+1. What this version speaks: cli, cron, webhook, telegram.  Other types are refused by name.  2. A pair of type and transport that makes no sense, and a
 block that the type has no use for, is a mistake: it would promise what nothing keeps.  3. A remote channel says who may speak to it: the
 default is an allowlist with nobody on it, so a channel without ``access_control`` would hear nobody.
 """
+from clawlite.core.errors import SandboxDenied
+from clawlite.core.netaddress import address_of, is_loopback
+from clawlite.core.netrules import parse_url
 from clawlite.host import cronfields
 from clawlite.host.channel_settings import zone_problem
 from clawlite.host.problems import did_you_mean, quoted
 
 LATER = "not supported by this version of clawlite"
-KINDS = {"cli": 0, "cron": 1}
-TRANSPORTS = {"cli": ("stdio",), "cron": ("polling",)}
-SENSIBLE = {"cron": ("polling",)}
-ABILITY = {"cron": "cron"}
-REMOTE = ()                     # types whose messages come from people elsewhere
+KINDS = {"cli": 0, "cron": 1, "webhook": 2, "telegram": 3}
+TRANSPORTS = {"cli": ("stdio",), "cron": ("polling",), "webhook": ("webhook",), "telegram": ("polling",)}
+SENSIBLE = {"telegram": ("polling", "webhook")}
+ABILITY = {"cron": "cron", "webhook": "webhook", "telegram": "telegram"}
+REMOTE = ("webhook", "telegram")        # types whose messages come from people elsewhere
 TRIGGERED = ("cron",)
 OVERLAPS = ("skip", "queue", "allow")
 MISSED = ("skip", "once", "all")
@@ -37,6 +40,8 @@ def refuse(manifest) -> None:
         rate = channel.spec.processing and channel.spec.processing.rate_limit
         if rate and rate.burst and not rate.messages_per_minute:
             problem(("processing", "rate_limit", "burst"), "a burst needs messages_per_minute", key=True)
+    for later in [channel for channel in manifest.channels if channel.spec.type == "webhook"][1:]:
+        manifest.problem(later, ("type",), "an agent has one webhook", hint="remove this one: its callers say who they are")
     _settings(manifest)
 
 
@@ -89,6 +94,15 @@ def _settings(manifest) -> None:
     wrong = zone_problem(zone) if zone else ""
     if wrong:
         manifest.problems.add(settings.place, ("time_zone",), wrong, found=quoted(zone))
+    host, _, port = settings.webhook.address.rpartition(":")
+    if address_of(host.strip("[]")) is None or int(port) > 65535:
+        manifest.problems.add(settings.place, ("webhook", "address"), "", "an address of this machine and a port", quoted(settings.webhook.address))
+    try:
+        scheme, host, _, _ = parse_url(settings.telegram.base_url)
+        if scheme != "https" and not is_loopback(address_of(host)):
+            manifest.problems.add(settings.place, ("telegram", "base_url"), "a token goes over https alone, or to this machine")
+    except SandboxDenied as e:
+        manifest.problems.add(settings.place, ("telegram", "base_url"), e.message, hint=e.hint)
     names = [channel.name for channel in manifest.channels if channel.spec.type == "cron"]
     for name in settings.cron.messages or ():
         if name not in names:
@@ -151,4 +165,13 @@ def _own(manifest, channel):
         except ValueError:              # which ``refuse`` has said
             return None
         return [schedule, masks, settings.time_zone or "UTC", MISSED.index(settings.cron.missed), (settings.cron.messages or {}).get(channel.name, "")]
+    if channel.spec.type == "webhook":
+        host, _, port = settings.webhook.address.rpartition(":")
+        return [host.strip("[]"), int(port), channel.spec.auth.secret_ref]
+    if channel.spec.type == "telegram":
+        try:
+            scheme, host, port, target = parse_url(settings.telegram.base_url)
+        except SandboxDenied:           # which ``refuse`` has said
+            return None
+        return [scheme, host, port, target.rstrip("/"), channel.spec.auth.secret_ref]
     return None

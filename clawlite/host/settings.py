@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from clawlite.host.audits import AuditSettings
-from clawlite.host.channel_settings import Cron
+from clawlite.host.channel_settings import Cron, Telegram, Webhook
 from clawlite.host.credentials import Credential
 from clawlite.host.document import LinePlace, Place, decode
 from clawlite.host.models.common import URI, Money, Name, Strict, Text, text_like
@@ -23,7 +23,7 @@ from clawlite.host.tomllines import TOMLDocument
 
 FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file
-NOT_BUILT = ("mqtt", "webhook", "telegram", "mcp", "logs")
+NOT_BUILT = ("mqtt", "mcp", "logs")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACE = re.compile(r"/[^\0]*|\$[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])")
@@ -132,6 +132,8 @@ class File(Strict):
     tenant_id: Name | None = None
     time_zone: Text | None = None
     cron: Cron | None = None
+    webhook: Webhook | None = None
+    telegram: Telegram | None = None
     registries: dict[str, Registry] | None = None       # namespace: base URL (registries.py reads them before all else)
 
     @staticmethod
@@ -161,6 +163,7 @@ class Settings:
     audit                     AuditSettings
     tenant_id                 what {tenant_id} stands for, or None
     time_zone, cron           of schedules: an IANA name or None, Cron
+    webhook, telegram         of channels of these types
     place                     where problems of later stages are reported: ``where("pins", 0, "kind")`` gives (file, line)
     """
     reflex: str = None
@@ -185,6 +188,8 @@ class Settings:
     tenant_id: str = None
     time_zone: str = None
     cron: Struct = dataclasses.field(default_factory=Cron)
+    webhook: Struct = dataclasses.field(default_factory=Webhook)
+    telegram: Struct = dataclasses.field(default_factory=Telegram)
     place: Place = dataclasses.field(default=LinePlace(FILE), repr=False)
 
     def where(self, *path) -> tuple:
@@ -231,6 +236,8 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.tenant_id = file.tenant_id
         settings.time_zone = file.time_zone
         settings.cron = file.cron or Cron()
+        settings.webhook = file.webhook or Webhook()
+        settings.telegram = file.telegram or Telegram()
     _check_pins(known.get("pins"), place, problems)
     return settings
 

@@ -277,7 +277,7 @@ class Channel:
             text = text + "\n" + said if text else said
             self.log("failed", actor=job[1], reason=said)
         guard = self.agent.image.guard
-        self._source.reply(job[3], guard.text(text) if guard else text)
+        self._source.reply(job[3], guard.text(text) if guard else text, True, error is not None)
 
     # -- approvals
 
@@ -312,5 +312,11 @@ class Channel:
 
 def source_of(kind: int):
     """Return the class of a kind of channel; only what an image declares is loaded."""
-    from clawlite.linux.cron import Cron
-    return Cron
+    if kind == CRON:
+        from clawlite.linux.cron import Cron
+        return Cron
+    if kind == WEBHOOK:
+        from clawlite.linux.webhook import Webhook
+        return Webhook
+    from clawlite.linux.telegram import Telegram
+    return Telegram

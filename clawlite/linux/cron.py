@@ -68,7 +68,7 @@ class Cron:
         now_ms, wall_ms = self._channel.now_ms(), self._channel.wall_ms()
         return now_ms + min(LOOK_MS, max(0, self._next * 1000 - wall_ms))
 
-    def reply(self, to, text: str, final: bool = True):
+    def reply(self, to, text: str, final: bool = True, failed: bool = False):
         """What a run came to is for whoever sits at the console."""
         self._channel.tell(text)
 

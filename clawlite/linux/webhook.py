@@ -1,0 +1,112 @@
+"""Channels of type webhook: signed requests that begin turns, and their answers (CKP 0.2.0, 5.3; docs/channels.md has the wire).
+
+    POST /NAME    X-Claw-Timestamp: epoch seconds    X-Claw-Signature: sha256=HEX of HMAC-SHA256(secret, timestamp "." body)
+    {"from": "who", "text": "what"}        ->  200 {"text": "..."}   or 4xx, 5xx {"error": "..."}
+
+1. Whoever has the secret says who speaks; without a good signature nothing of a body is looked at.  2. A request is good within 300 s of
+its time stamp, and once.  3. The answer is the turn's: who asks waits for it.
+"""
+import hashlib
+import hmac
+import time
+
+from clawlite.core.errors import ClawError
+from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.secrets import resolve, stores
+from clawlite.linux.webrequest import Refused, Request
+from clawlite.linux.webserver import Server
+
+WINDOW_S = 300
+MAX_SEEN = 10000                # signatures that are remembered for so long
+_STATUS = {"stranger": 403, "pairing": 403, "length": 413, "rate": 429, "busy": 503}
+
+
+class Signed:
+    """What of requests is looked at before anybody acts on them.
+
+    path    str, the only one;  key  bytes;  clock  function -> epoch seconds
+    """
+
+    def __init__(self, path: str, key: bytes, clock):
+        self._path, self._key, self._clock = path, key, clock
+        self._seen = {}                 # signature -> its time stamp, oldest first
+
+    def check(self, request: Request) -> tuple:
+        """Return (from, text).  Raises ``Refused``."""
+        if request.path != self._path:
+            raise Refused(404, "there is nothing here")
+        if request.method != "POST":
+            raise Refused(405, "a message is sent with POST")
+        stamp, given = request.headers.get("x-claw-timestamp", ""), request.headers.get("x-claw-signature", "")
+        expected = "sha256=" + hmac.new(self._key, stamp.encode("latin-1") + b"." + request.body, hashlib.sha256).hexdigest()
+        good = hmac.compare_digest(expected.encode(), given.encode("latin-1"))
+        if not good or not (stamp.isascii() and stamp.isdigit() and len(stamp) < 12) or abs(self._clock() - int(stamp)) > WINDOW_S:
+            raise Refused(401, "the signature is not good for this body now")
+        self._once(expected)
+        try:
+            message = loads(request.body)
+        except ClawError:
+            message = None
+        if not isinstance(message, dict) or not all(isinstance(message.get(key), str) and message[key] for key in ("from", "text")):
+            raise Refused(400, "expected an object with the strings from and text")
+        return message["from"], message["text"]
+
+    def _once(self, signature: str):
+        now = self._clock()
+        for old in list(self._seen):
+            if now - self._seen[old] <= 2 * WINDOW_S:
+                break
+            del self._seen[old]
+        if signature in self._seen:
+            raise Refused(401, "this request has come before")
+        if len(self._seen) >= MAX_SEEN:
+            raise Refused(429, "too many requests")
+        self._seen[signature] = now
+
+
+class Webhook:
+    """One webhook.
+
+    channel  ``channels.Channel``;  own  [host, port, name of the secret] of the image
+    Raises ``ClawError`` when the secret is missing or the address is taken.
+    """
+
+    def __init__(self, channel, own: list):
+        self._channel = channel
+        host, port, name = own
+        key = resolve(name, stores(channel.agent.image.agent.name))
+        if channel.agent.image.guard is not None:
+            channel.agent.image.guard.learn(key)
+        signed = Signed("/" + channel.name, key.encode(), lambda: int(time.time()))
+        self._server = Server(host, port, 4 * channel.processing[0] + 1024, signed.check, channel.wake)
+        self.port = self._server.port
+        self._judged, self._said = None, None
+
+    def poll(self):
+        """Take what has come."""
+        for number, (actor, text) in self._server.poll():
+            self._judged, self._said = number, None
+            why = self._channel.message(actor, text, number)
+            self._judged = None
+            if why:
+                self._answer(number, _STATUS[why], "error", self._said and self._said[0] or why)
+            elif self._said:
+                self.reply(number, *self._said)
+
+    def deadline(self):
+        """A request wakes the loop."""
+
+    def reply(self, to, text: str, final: bool = True, failed: bool = False):
+        """Answer the request *to*; there is no way to say more, or anything to somebody who has not asked."""
+        if not final or not isinstance(to, int):
+            return
+        if to == self._judged:
+            self._said = (text, final, failed)
+        else:
+            self._answer(to, 502 if failed else 200, "error" if failed else "text", text)
+
+    def _answer(self, number: int, status: int, key: str, text: str):
+        self._server.answer(number, status, dumps({key: text}).encode())
+
+    def close(self):
+        self._server.close()
