@@ -4,7 +4,7 @@
 
 1. The loop asks ``deadline`` and calls ``poll`` and ``settled``; nothing here waits.  2. A conversation is one actor's of one channel; a
 trigger's run has none.  3. What asks first is put to the console and to the admins of the channel that it came by; only they approve.
-4. The console's channel is here for its rate, and for the actors that an operator names (docs/adr/0041).
+4. The console's channel is here for its rate, and for the actors that an operator names (docs/adr/0044).
 """
 from clawlite.core.effect import LOG, TELL
 from clawlite.core.errors import ClawError, InvalidParams, PolicyDenied
