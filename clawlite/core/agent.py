@@ -42,6 +42,7 @@ class Agent:
         self.run = None         # function(task, tool, arguments, due_ms) -> (outcome or None, now_ms) for RUN, likewise
         self.channels = None    # linux/channels.py, by a shell whose image declares some
         self.adopt = None       # function(manifest) -> bool: an agent that claw.initialize brought makes way for another one
+        self.conditions = ()    # functions, each returns a line of /status, by a shell that has more to say
         self.max_tasks = max_tasks
         self._last = 0
         self._chain = None

@@ -36,7 +36,7 @@ def run(text: str, agent, history) -> list:
     if name == "/status":
         about = agent.image.agent
         return ["%s, level %d, %d tools, sandbox %s, at most %d rounds a turn"
-                % (agent.lifecycle.state, about.level, len(agent.image.names), about.sandbox, about.max_rounds)]
+                % (agent.lifecycle.state, about.level, len(agent.image.names), about.sandbox, about.max_rounds)] + [tell() for tell in agent.conditions]
     said = agent.channels.command(words) if agent.channels else None
     return said or ["No command %s. /help lists them." % canonical(name, 40)]
 

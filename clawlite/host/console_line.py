@@ -5,6 +5,7 @@ answer stays plain.
 """
 import json
 import os
+import time
 
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import RECORD
@@ -29,6 +30,19 @@ def typed(text: bytes) -> bytes:
     """Return the record that carries a person's line."""
     params = {"text": text.decode("utf-8", "replace")}
     return json.dumps({"jsonrpc": "2.0", "method": "claw.console.line", "params": params}, ensure_ascii=False).encode()
+
+
+def asks_time(record: bytes) -> bool:
+    """Return whether a board asks for the time (firmware-host/micropython/settime.py)."""
+    try:
+        return b'"claw.clock"' in record and json.loads(record).get("method") == "claw.clock"
+    except (ValueError, AttributeError):
+        return False
+
+
+def the_time() -> bytes:
+    """Return the record that tells a board the time."""
+    return json.dumps({"jsonrpc": "2.0", "method": "claw.clock", "params": {"epoch_s": int(time.time())}}).encode()
 
 
 class ReliableWire:

@@ -10,7 +10,7 @@ import time
 
 from clawlite.core.printable import printable
 from clawlite.host import ports
-from clawlite.host.console_line import ReliableWire, is_uart
+from clawlite.host.console_line import ReliableWire, asks_time, is_uart, the_time
 from clawlite.host.console_log import ConsoleLog
 from clawlite.host.console_screens import END, KEYS, LEAVE, LINE, open_screen
 from clawlite.host.console_text import PROMPT, PROMPTS, RECORD, TEXT, BoardText
@@ -145,8 +145,11 @@ class SerialConsole:
                 self._wire, self._greets = ReliableWire(BAUD, _now_ms()), True
             self._waits = self._greets
             self._screen.prompt(shown)
-        elif kind == RECORD and self._records:
-            self._screen.record(printable(shown.decode("utf-8", "backslashreplace").encode()))
+        elif kind == RECORD:
+            if asks_time(shown):
+                self._send(b"\x1e" + the_time() + b"\n")
+            if self._records:
+                self._screen.record(printable(shown.decode("utf-8", "backslashreplace").encode()))
 
     # -- to the board
 

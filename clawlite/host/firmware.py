@@ -16,7 +16,7 @@ from clawlite.host.sentences import take_out
 # image: tools.py is compiled before ``core`` is there, while the heap is empty.
 UNITS = {
     "base": ["errors", "text", "cbor", "image", "memory", "sentence"],
-    "core": ["effect", "policy", "schema", "lifecycle", "tools", "task", "agent", "handlers", "frame", "jsontext", "stdio", "device"],
+    "core": ["effect", "policy", "schema", "lifecycle", "tools", "task", "agent", "handlers", "frame", "jsontext", "stdio", "boardclock", "device"],
     "operator": ["rpc", "once", "recall", "calls", "session"],
     "talk": ["printable", "render", "turn", "chain", "history", "console"],
     "limits": ["ledger", "meters"],

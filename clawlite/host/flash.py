@@ -61,7 +61,7 @@ def boot_settings(name: str) -> dict:
     boot = None if build.is_image(name) else manifest.load(name).settings.boot
     if boot is None:
         return {}
-    found = {key: getattr(boot, key) for key in ("safe_pin", "window_ms") if getattr(boot, key) is not None}
+    found = {key: getattr(boot, key) for key in ("safe_pin", "watchdog_ms", "window_ms") if getattr(boot, key) is not None}
     return {"/boot.json": json.dumps(found, separators=(",", ":")).encode()}
 
 

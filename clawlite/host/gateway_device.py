@@ -15,6 +15,7 @@ from clawlite.core.ledger import add
 from clawlite.core.meter import Meter
 from clawlite.core.provider import Provider
 from clawlite.core.turn import Message
+from clawlite.host.console_line import the_time
 from clawlite.host.gateway_job import Job, Services, dumped, shown
 
 VERSION = 1                     # of the records, docs/gateway.md
@@ -102,6 +103,9 @@ class Device:
                 self._greeted(message.get("result"))
             return True
         method, params = message.get("method"), message.get("params")
+        if method == "claw.clock":
+            self._link.send(the_time())
+            return True
         if not isinstance(method, str) or not method.startswith(_PREFIX):
             return False
         if not isinstance(params, dict):

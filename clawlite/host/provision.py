@@ -1,7 +1,8 @@
 """What a board keeps for itself: secrets, and the networks that it may join (``clawlite secrets --port``, ``clawlite wifi``).
 
     /state/secrets/NAME   one secret, its bytes and nothing else
-    /wifi.json            {"country": "DE", "networks": [{"ssid": "...", "password": "..."}]}, the first is tried first
+    /wifi.json            {"country": "DE", "networks": [{"ssid": "...", "password": "..."}]}, the first is tried first;
+                          "ntp": ["host", 123] in it is yours to add, and stays
 
 1. They go the way of a flash: in the raw REPL, which echoes nothing, into a file beside the old one that then takes its name.
    No code of an agent takes part, and nothing of them is in an image, in a log, or in what a model sees.
@@ -63,13 +64,14 @@ def remove_secret(board, name: str) -> None:
     board.do(("remove", f"{SECRETS}/{name}"), _untold)
 
 
-def networks(board) -> tuple[str, list[dict]]:
-    """Return (country or "", [{ssid, password}]) that *board* may join.  Raises ``ClawError`` for a damaged file."""
+def networks(board) -> tuple[dict, list[dict]]:
+    """Return (what else stands in the file, [{ssid, password}]) that *board* may join.  Raises ``ClawError`` for a damaged file."""
     if WIFI[1:] not in board.names(""):
-        return "", []
+        return {}, []
     try:
         found = json.loads(board.read(WIFI, MAX_WIFI + 1))
-        return str(found.get("country", "")), [{"ssid": one["ssid"], "password": one["password"]} for one in found["networks"]]
+        known = [{"ssid": one["ssid"], "password": one["password"]} for one in found.pop("networks")]
+        return found, known
     except (ValueError, KeyError, TypeError, AttributeError):
         found = None
     raise _failed(f"{board.name}: {WIFI} is damaged", "remove it, and set the networks again")
@@ -88,26 +90,25 @@ def join(board, ssid: str, password: str, country: str = None) -> None:
         raise ClawError("the password of a network has 8 to 63 characters", "for a network without one: --open")
     if country is not None and not _COUNTRY.fullmatch(country):
         raise ClawError("--country: expected two capital letters, such as DE")
-    before, known = networks(board)
+    rest, known = networks(board)
     place = next((one for one in known if one["ssid"] == ssid), None)
     if place is None:
         known.append(place := {"ssid": ssid})
     place["password"] = password
-    _write_networks(board, before if country is None else country, known)
+    _write_networks(board, {**rest, **({"country": country} if country else {})}, known)
 
 
 def leave(board, ssid: str) -> None:
     """Forget the network *ssid*.  Raises ``ClawError`` when it is not there."""
-    country, known = networks(board)
+    rest, known = networks(board)
     left = [one for one in known if one["ssid"] != ssid]
     if len(left) == len(known):
         raise _failed(f"{board.name}: there is no network {ssid}", "clawlite wifi --port PORT shows what is there")
-    _write_networks(board, country, left)
+    _write_networks(board, rest, left)
 
 
-def _write_networks(board, country: str, known: list) -> None:
-    found = {"networks": known, **({"country": country} if country else {})}
-    data = json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
+def _write_networks(board, rest: dict, known: list) -> None:
+    data = json.dumps({"networks": known, **rest}, ensure_ascii=False, separators=(",", ":")).encode()
     if len(known) > MAX_NETWORKS or len(data) > MAX_WIFI:
         raise ClawError(f"{WIFI}: at most {MAX_NETWORKS} networks in {MAX_WIFI} bytes", "remove one: clawlite wifi SSID --remove")
     _write(board, WIFI, data)

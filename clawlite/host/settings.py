@@ -71,6 +71,7 @@ class Boot(Strict):
     """How a MicroPython board starts: a flash makes /boot.json of it (firmware-host/micropython/boot)."""
     window_ms: Annotated[int, Meta(ge=100, le=60000)] | None = None
     safe_pin: Annotated[int, Meta(ge=0, le=255)] | None = None
+    watchdog_ms: Annotated[int, Meta(ge=1000, le=8388)] | None = None
 
 
 class Budget(Strict):

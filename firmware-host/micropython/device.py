@@ -5,22 +5,16 @@ What an image does not need is not loaded: the console for an operator's line, t
 the log; nor the reliable line (reliable.py) before a host says hello.
 """
 import gc
-import os
 import sys
 import time
 
 from clawlite.core import effect as E
-from clawlite.core.agent import Agent
 from clawlite.core.frame import TEXT, TOO_LONG
-from clawlite.core.handlers import Handlers
-from clawlite.core.image import PINS
-from jsontext import dumps, loads
+from jsontext import loads
 from memory import drop
-from stdio import MAX_LINE, Stdio, is_terminal
+from stdio import MAX_LINE
 
-_MAX_TASKS = 8
 _LEAVE_MS = 2000
-_EPOCH_2000 = 946684800         # esp32 counts from 2000, the other ports from 1970
 
 
 class Device:
@@ -33,63 +27,17 @@ class Device:
     """
 
     def __init__(self, image, maker: dict, folder: str, operator: bool):
-        self._ticks = time.ticks_ms()
-        self._now = 0
-        builtin, self.pins, self.log, self.console = {}, None, None, None
-        if "pins" in image.requires:
-            from clawlite.core.builtin import HANDLERS as builtin
-            self.pins = _bank(image.section(PINS) or [], self.now_ms)
-        self.handlers = Handlers(builtin, maker, self.pins)
-        self.agent = Agent(image, 0, _MAX_TASKS)
-        self.agent.kept = self.kept
-        self.folder = folder
-        self.session = None             # until a record comes
-        if "log" in image.requires:
-            from logfile import Log
-            self.log = Log(folder, dumps)
-            self.agent.lifecycle.starting = self.log.check
-        self.agent.lifecycle.on_failure = self.failed
-        self.terminal = not operator and is_terminal()
-        if operator:
-            self.begin_session()
-        else:
-            from clawlite.core.console import Console
-            from clawlite.core.printable import printable
-            self.console = Console(self.agent, not self.terminal)
-            self.printable = printable
-        self.stdio = Stdio(operator, self.now_ms)
-        self.net = self.uplink = None   # what reaches providers: net.Net, or uplink.Uplink, which is both
-
-        def clock():
-            return self.now_ms(), epoch_s()
-        if "http" in image.requires or image.agent.counts:
-            from meters import Meters
-            Meters(self.agent, folder, clock)
-        if "http" in image.requires:
-            from net import Net
-            self.net = Net(self.agent, self.stdio.poll, folder, clock)
-        elif "gateway" in image.requires:
-            from uplink import Uplink
-            self.net = self.uplink = Uplink(self.agent, self.stdio, self.now_ms)
-        self.code = None
-        self._asked = None              # the task whose question was put last
-        self._open = False              # what a provider says piece by piece stands on the last line
+        from assemble import assemble
+        assemble(self, image, maker, folder, operator)
 
     def begin_session(self):
         """Make the operator's session, if there is none."""
         if self.session is None:
             from clawlite.core.session import Session
             self.session = Session(self.agent, loads)
-            epoch = epoch_s()
+            epoch = self.epoch_s()
             if epoch is not None:
                 self.session.set_clock(epoch, self.now_ms())
-
-    def now_ms(self) -> int:
-        """Return monotonic milliseconds that never wrap: ``ticks_ms`` does, on a board after 12 days."""
-        ticks = time.ticks_ms()
-        self._now += time.ticks_diff(ticks, self._ticks)
-        self._ticks = ticks
-        return self._now
 
     def run(self, ready) -> int:
         """Serve until the end; return the exit code.  Every handler under way is closed, however it ends.
@@ -97,18 +45,11 @@ class Device:
         ready  function() or None: called once, when the agent is READY for the first time
         """
         try:
-            gc.collect()
+            from begin import begin
+            begin(self)
+            del begin
+            drop()
             gc.threshold(gc.mem_free() // 3)    # sooner than when all is full: what lives then lies closer together
-            self.agent.start(self.now_ms())
-            if "calls.journal" in os.listdir(self.folder):
-                from journal import recover
-                recover(self.agent, self.folder, epoch_s(), self.console is not None)
-                drop()
-            if self.console:
-                self.console.greet()
-            self.settle()
-            if self.uplink:
-                self.uplink.call()
             while self.code is None:
                 if ready and self.agent.is_ready:
                     ready()
@@ -159,9 +100,13 @@ class Device:
     def step(self):
         wait = -1
         for at in (self.agent.deadline(), self.session.deadline() if self.session else None, self.handlers.deadline(),
-                   self.stdio.deadline(), self.uplink.deadline() if self.uplink else None):
-            if at is not None and (wait < 0 or at - self._now < wait):
-                wait = at - self._now if at > self._now else 0
+                   self.stdio.deadline(), self.uplink.deadline() if self.uplink else None, self.wifi.deadline() if self.wifi else None):
+            if at is not None and (wait < 0 or at - self.clock.now < wait):
+                wait = at - self.clock.now if at > self.clock.now else 0
+        if self.watchdog:
+            self.watchdog.feed()
+            if wait < 0 or wait > self.watchdog_ms // 3:
+                wait = self.watchdog_ms // 3
         if self.stdio.at_end and not self.net:
             if wait > 0:
                 time.sleep_ms(wait)
@@ -179,6 +124,8 @@ class Device:
             self.session.tick(now)
         if self.uplink:
             self.uplink.tick()
+        if self.wifi:
+            self.wifi.tick(now)
         if self.stdio.line:
             self.stdio.line.tick()
             self.take(b"", False)
@@ -230,7 +177,12 @@ class Device:
             except MemoryError:
                 self.console.too_long(len(data), MAX_LINE)
         else:
+            if b'"claw.clock"' in data:
+                from settime import heard
+                heard(self, data)
+                return
             if self.uplink and self.uplink.record(data):
+                self.clock.ask(self.stdio)
                 return
             try:
                 self.begin_session()
@@ -289,6 +241,7 @@ class Device:
             self._open = not effect[1].endswith("\n")
         elif kind == E.PROMPT:
             self.ask_anew()
+            self.clock.ask(self.stdio)
             self.stdio.write(b"", effect[1].encode())
         elif kind == E.RESUME:
             self.handlers.resume(effect[1], effect[2], self.now_ms())
@@ -304,7 +257,7 @@ class Device:
             self.agent.done(effect[1], (True, self.agent.meter.add(effect[2])), self.now_ms())
         elif kind == E.KEEP:
             from journal import keep
-            self.agent.done(effect[1], keep(self.folder, effect[2], effect[3], effect[4], epoch_s()), self.now_ms())
+            self.agent.done(effect[1], keep(self.folder, effect[2], effect[3], effect[4], self.epoch_s()), self.now_ms())
         elif kind == E.EXIT:
             self.code = effect[1]
         else:
@@ -313,7 +266,7 @@ class Device:
     def kept(self, key=None):
         """Return the bounds and what is on record, or what is on record of *key* (``recall.Recall``)."""
         from journal import kept
-        return kept(self.folder, epoch_s(), key)
+        return kept(self.folder, self.epoch_s(), key)
 
     def ask_anew(self):
         """Before a question is put to a person: what was typed before it waits its turn, and answers nothing."""
@@ -325,24 +278,7 @@ class Device:
 
     def keep(self, event: dict):
         from clawlite.core.clock import iso8601
-        epoch = epoch_s()
+        epoch = self.epoch_s()
         event["timestamp"] = "unset" if epoch is None else iso8601(epoch)
         if not self.log.write(event):
             self.agent.lifecycle.fail(self.log.problem(), self.now_ms())
-
-
-def _bank(rows: list, now_ms):
-    """Return the pins: real ones wherever MicroPython has pins, also for those that say how to simulate them."""
-    try:
-        from machine import Pin         # the unix port's machine has none
-    except ImportError:
-        from clawlite.core.pins import SimulatedPins
-        return SimulatedPins(rows, now_ms)
-    from machinepins import MachinePins
-    return MachinePins(rows)
-
-
-def epoch_s():
-    """Return seconds since 1970, or None while nobody has set the clock."""
-    now = time.time() + (_EPOCH_2000 if time.gmtime(0)[0] == 2000 else 0)
-    return now if now > 1700000000 else None

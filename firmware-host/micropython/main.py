@@ -31,7 +31,10 @@ def open_device(path: str, folder: str, operator: bool, state: str = None, seal:
 
 def attempt(*arguments) -> tuple:
     """Return (``Device``, ""), or (None, why there is none); the arguments are those of ``open_device``."""
-    from clawlite.core.errors import ClawError
+    try:
+        from clawlite.core.errors import ClawError
+    except MemoryError as e:
+        return None, "clawlite does not fit into this board's memory: %s" % e
     try:
         return open_device(*arguments), ""
     except OSError as e:
@@ -41,6 +44,11 @@ def attempt(*arguments) -> tuple:
     except MemoryError as e:
         why = "%s does not fit into this board's memory: %s - build a smaller agent" % (arguments[0], e)
     return None, why
+
+
+def watch(device, watchdog_ms: int):
+    """Let the hardware reset the board when the loop of ``run`` stands still for *watchdog_ms*, 1000..8388."""
+    device.watchdog_ms = watchdog_ms
 
 
 def run(device, ready) -> int:

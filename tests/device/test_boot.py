@@ -12,7 +12,7 @@ from clawlite.host import flash
 from clawlite.host.flash_folder import Folder
 from clawlite.host.flash_plan import plan
 
-HEAP = "80k"                    # boot window, slots and a turn of the console: 64-bit words
+HEAP = "88k"                    # boot window, slots and a turn of the console: 64-bit words
 KEY = b"0123456789abcdef"
 
 
@@ -146,6 +146,15 @@ def test_safe_mode_by_a_pin(board):
     assert board.boot() == "clawlite: safe mode, the agent does not start: its pin is low\n"
 
 
+def test_a_watchdog_is_armed_after_the_window_when_the_agent_runs(board):
+    """``machine`` here has none: one of a test stands before it, which says when it is made."""
+    (board.root / "lib/machine.py").write_text("class WDT:\n    def __init__(self, id=0, timeout=5000):\n        print('armed', timeout)\n"
+                                               "    def feed(self):\n        pass\n")
+    (board.root / "boot.json").write_text('{"window_ms": 100, "watchdog_ms": 8000}')
+    said = board.boot()
+    assert said.startswith(WINDOW + "agent 1.0.0 is ready.") and said.count("armed 8000\n") == 1
+
+
 def test_ctrl_c_in_the_boot_window(board):
     (board.root / "boot.json").write_text('{"window_ms": 60000}')
     words, env = board.words()
@@ -172,6 +181,9 @@ def test_ctrl_c_while_it_opens_is_no_failed_boot(board):
     ('{"window_ms": 100, "safe_pin": 256}', "boot.json: safe_pin: expected the number of a pin"),
     ('{"window_ms": 100, "safe_pin": -1}', "boot.json: safe_pin: expected the number of a pin"),
     ('{"window_ms": 100, "safe_pin": 255}', "boot.json: safe_pin: there are no pins here; the file safe-mode does the same"),
+    ('{"window_ms": 100, "watchdog_ms": 999}', "boot.json: watchdog_ms: expected 1000 to 8388"),
+    ('{"window_ms": 100, "watchdog_ms": 8389}', "boot.json: watchdog_ms: expected 1000 to 8388"),
+    ('{"window_ms": 100, "watchdog_ms": 8388}', "boot.json: watchdog_ms: there is no watchdog here"),
     ('{"window_ms": 100}' + " " * 600 + "x", ""), ('{"window_ms": 100' + " " * 600 + "}", "boot.json: "),
 ])
 def test_settings_that_are_wrong_count_for_nothing(board, settings, said):

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import termios
+import time
 
 import pytest
 from agents import Agent, clawlite, linux
@@ -343,3 +344,16 @@ def test_an_agent_on_a_virtual_board(tmp_path):
         assert "\x1e~0000h" in came and "\x1e~0002a" in came     # frames carried the second and the third
         assert script(tmp_path, b"is the soil dry?\n", "--port", board.path, "--line", "plain").stdout == "The soil is wet enough: 48 %.\n"
     assert not os.path.exists(board.folder)
+
+
+@needs_micropython
+def test_a_board_that_asks_is_told_the_time(tmp_path):
+    main = ("import sys\nsys.stdin.readline()\nsys.stdout.write('\\x1e{\"jsonrpc\":\"2.0\",\"method\":\"claw.clock\"}\\n> ')\n"
+            "told = sys.stdin.readline()\nopen('told', 'w').write(told)\nsys.stdout.write('thanks\\n> ')\nwhile sys.stdin.readline(): pass\n")
+    with simulated(tmp_path / "flash", main) as board, console(tmp_path, "--port", board.path) as it:
+        it.line("hello")
+        it.expect("thanks")
+        record = (tmp_path / "flash/told").read_bytes()
+        told = json.loads(record[1:])
+        assert record[:1] == b"\x1e" and told["method"] == "claw.clock" and abs(told["params"]["epoch_s"] - time.time()) < 60
+        assert "claw.clock" not in it.text()

@@ -5,7 +5,8 @@
 2. An image that cannot be opened is left at once, one that was not READY in three boots after them: the other slot is taken,
    when that one opens, and a line says so.  With no other, the only one is tried at each reset.
 3. A slot's digest is checked at its first boot, and with ``device.key`` its signature at each; its CRC at each boot.
-4. Settings are ``/boot.json``, which a person writes and nothing of ours changes: {"window_ms": 2000, "safe_pin": 15}.
+4. Settings are ``/boot.json``, which a person writes and nothing of ours changes: {"window_ms": 2000, "safe_pin": 15,
+   "watchdog_ms": 8000}.  The watchdog is armed when the agent runs, not before: in the window there is none.
 """
 import gc
 import os
@@ -18,6 +19,7 @@ _TRIALS = 3
 _WINDOW_MS = 2000
 _MIN_WINDOW_MS, _MAX_WINDOW_MS = 100, 60000
 _MAX_PIN = 255
+_MIN_DOG_MS, _MAX_DOG_MS = 1000, 8388           # rp2 has no more
 _MAX_SETTINGS = 512             # bytes
 _MIN_KEY = 16
 
@@ -29,14 +31,18 @@ def start(root: str = ""):
     """
     for name in ("bootwindow", "slots"):            # whoever holds them still has them; later they are out of memory
         sys.modules.pop(name, None)
-    window_ms, pin = _settings(root)
+    window_ms, pin, watchdog_ms = _settings(root)
     slot, trials, checked = slots.read(root)
     try:
         if _is_held(root, pin):
             return None
         _say("Ctrl-C within %d ms keeps the agent from starting" % window_ms)
         if _waits(root, pin, window_ms):
-            return _open(root, slot, trials, checked)
+            opened = _open(root, slot, trials, checked)
+            if opened and watchdog_ms:
+                import main
+                main.watch(opened[1], watchdog_ms)
+            return opened
     except KeyboardInterrupt:
         _say("interrupted, the agent does not start")
     return None
@@ -95,9 +101,9 @@ def _prepare(root: str, slot: str, key, is_new: bool) -> tuple:
 
 
 def _settings(root: str) -> tuple:
-    """Return (window in ms, safe-mode pin or None).  What is wrong in the file is told, and counts for nothing."""
+    """Return (window in ms, safe-mode pin or None, watchdog in ms or 0).  What is wrong in the file is told, and counts for nothing."""
     import json
-    window_ms, pin = _WINDOW_MS, None
+    window_ms, pin, watchdog_ms = _WINDOW_MS, None, 0
     try:
         with open(root + "/boot.json") as file:
             found = json.loads(file.read(_MAX_SETTINGS))
@@ -105,6 +111,8 @@ def _settings(root: str) -> tuple:
             window_ms = found.get("window_ms", window_ms)
         else:
             _say("boot.json: window_ms: expected %d to %d" % (_MIN_WINDOW_MS, _MAX_WINDOW_MS))
+        if "watchdog_ms" in found:
+            watchdog_ms = _watchdog(found["watchdog_ms"])
         if "safe_pin" in found and found["safe_pin"] not in range(_MAX_PIN + 1):
             _say("boot.json: safe_pin: expected the number of a pin")
         elif "safe_pin" in found:
@@ -116,7 +124,19 @@ def _settings(root: str) -> tuple:
         _say("boot.json: safe_pin: there are no pins here; the file safe-mode does the same")
     except Exception as e:
         _say("boot.json: %s" % e)
-    return window_ms, pin
+    return window_ms, pin, watchdog_ms
+
+
+def _watchdog(wanted) -> int:
+    """Return the ms of the watchdog that the settings want, 0 for none."""
+    import machine
+    if wanted not in range(_MIN_DOG_MS, _MAX_DOG_MS + 1):
+        _say("boot.json: watchdog_ms: expected %d to %d" % (_MIN_DOG_MS, _MAX_DOG_MS))
+    elif hasattr(machine, "WDT"):
+        return wanted
+    else:
+        _say("boot.json: watchdog_ms: there is no watchdog here")
+    return 0
 
 
 def _is_held(root: str, pin) -> bool:

@@ -1,0 +1,64 @@
+"""Put a board's agent together (device.py): which parts it has is decided by its image.  Loaded once, and dropped."""
+from boardclock import Clock
+from clawlite.core.agent import Agent
+from clawlite.core.handlers import Handlers
+from clawlite.core.image import PINS
+from jsontext import dumps
+from stdio import Stdio, is_terminal
+
+_MAX_TASKS = 8
+
+
+def assemble(device, image, maker: dict, folder: str, operator: bool):
+    """Give *device* all that it has; the others are those of ``Device``."""
+    device.clock = Clock()
+    device.now_ms, device.epoch_s = device.clock.now_ms, device.clock.epoch_s
+    builtin, device.pins, device.log, device.console = {}, None, None, None
+    if "pins" in image.requires:
+        from clawlite.core.builtin import HANDLERS as builtin
+        device.pins = _bank(image.section(PINS) or [], device.now_ms)
+    device.handlers = Handlers(builtin, maker, device.pins)
+    device.agent = Agent(image, 0, _MAX_TASKS)
+    device.agent.kept = device.kept
+    device.folder = folder
+    device.session = None             # until a record comes
+    if "log" in image.requires:
+        from logfile import Log
+        device.log = Log(folder, dumps)
+        device.agent.lifecycle.starting = device.log.check
+    device.agent.lifecycle.on_failure = device.failed
+    device.terminal = not operator and is_terminal()
+    if operator:
+        device.begin_session()
+    else:
+        from clawlite.core.console import Console
+        from clawlite.core.printable import printable
+        device.console = Console(device.agent, not device.terminal)
+        device.printable = printable
+    device.stdio = Stdio(operator, device.now_ms)
+    device.net = device.uplink = None   # what reaches providers: net.Net, or uplink.Uplink, which is both
+    if "http" in image.requires or image.agent.counts:
+        from meters import Meters
+        Meters(device.agent, folder, device.clock.both)
+    if "http" in image.requires:
+        from net import Net
+        device.net = Net(device.agent, device.stdio.poll, folder, device.clock.both)
+    elif "gateway" in image.requires:
+        from uplink import Uplink
+        device.net = device.uplink = Uplink(device.agent, device.stdio, device.now_ms)
+    device.watchdog_ms = 0            # set by boot/bootwindow.py: how long the loop may stand still
+    device.watchdog = device.wifi = None
+    device.code = None
+    device._asked = None              # the task whose question was put last
+    device._open = False              # what a provider says piece by piece stands on the last line
+
+
+def _bank(rows: list, now_ms):
+    """Return the pins: real ones wherever MicroPython has pins, also for those that say how to simulate them."""
+    try:
+        from machine import Pin         # the unix port's machine has none
+    except ImportError:
+        from clawlite.core.pins import SimulatedPins
+        return SimulatedPins(rows, now_ms)
+    from machinepins import MachinePins
+    return MachinePins(rows)

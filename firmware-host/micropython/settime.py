@@ -1,0 +1,37 @@
+"""Setting the clock of a board, which forgets it without power: by whoever holds the line, or by NTP (wifi.py).
+
+    {"jsonrpc": "2.0", "method": "claw.clock"}                              the board asks
+    {"jsonrpc": "2.0", "method": "claw.clock", "params": {"epoch_s": N}}    the host tells, seconds since 1970
+
+Only a clock that nobody has set is set: what counts by days and hours does not jump while an agent runs.  Loaded once, and dropped.
+"""
+import time
+
+from clawlite.core.errors import ClawError
+from jsontext import loads
+
+ASKS = {"jsonrpc": "2.0", "method": "claw.clock"}
+_FIRST, _LAST = 1700000000, 4102444800          # 2023, 2100
+_EPOCH_2000 = 946684800
+
+
+def heard(device, data: bytes):
+    """Take a record; one that is none of a clock, or tells nonsense, counts for nothing."""
+    try:
+        message = loads(data)
+        epoch_s = message["params"]["epoch_s"] if message["method"] == "claw.clock" else None
+    except (ClawError, KeyError, TypeError):
+        return
+    if isinstance(epoch_s, int) and _FIRST < epoch_s < _LAST:
+        set_clock(device, epoch_s)
+
+
+def set_clock(device, epoch_s: int):
+    """Set the clock of this board to these seconds since 1970, unless it is set.  Raises ``ImportError`` where a port cannot."""
+    if device.epoch_s() is not None:
+        return
+    from machine import RTC
+    at = time.gmtime(epoch_s - (_EPOCH_2000 if time.gmtime(0)[0] == 2000 else 0))
+    RTC().datetime((at[0], at[1], at[2], at[6] + 1, at[3], at[4], at[5], 0))
+    if device.session:
+        device.session.set_clock(epoch_s, device.now_ms())

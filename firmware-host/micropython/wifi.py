@@ -1,0 +1,152 @@
+"""Wi-Fi of a board: joined in the background, and the time by NTP while nobody has set the clock.
+
+1. /wifi.json says the networks (clawlite/host/provision.py); they are tried in its order, TRY_MS each, and after the last comes
+   a pause that doubles, up to 5 minutes.  A network that is lost is joined again.  The agent serves all that while.
+2. What blocks: switching the radio on, once (on rp2 some 2 s, its firmware is loaded), and the look-up of the name of the
+   NTP server.
+3. An answer by NTP counts when it gives back the random number that was asked with (RFC 5905, 7.3).
+Loaded where there are a module ``network`` and the file.  A password is handed to the radio and nowhere else.
+"""
+import select
+import socket
+import struct
+
+import network
+from clawlite.core.errors import ClawError
+from jsontext import loads
+from stdio import chance
+
+TRY_MS = 20000
+_POLL_MS = 500
+_WATCH_MS = 5000
+_PAUSE_MS, _MAX_PAUSE_MS = 2000, 300000
+_MAX_FILE = 2048                # bytes
+_NTP, _NTP_MS = ("pool.ntp.org", 123), 30000
+_SINCE_1900, _ERA = 2208988800, 1 << 32
+_SINCE_2024 = 3913056000              # since 1900: what is less is of the era that begins in 2036
+
+
+class Wifi:
+    """One radio, as a station.
+
+    path    of wifi.json
+    device  ``device.Device``, whose clock is set
+    """
+
+    def __init__(self, path: str, device):
+        self._device = device
+        self._networks = []
+        self._wlan = None
+        self._at = self._begun = self._due = 0
+        self._pause = _PAUSE_MS
+        self._socket = self._nonce = None
+        self._asked = -_NTP_MS
+        self.state = "off"
+        self._country = None
+        try:
+            with open(path, "rb") as file:
+                found = loads(file.read(_MAX_FILE))
+            self._networks = [(str(one["ssid"]), str(one["password"])) for one in found["networks"]]
+            self._country = found.get("country")
+            self._server = tuple(found.get("ntp") or _NTP)
+        except (OSError, ClawError, KeyError, TypeError, AttributeError) as e:
+            self.state = "wifi.json cannot be used (%s): set the networks anew: clawlite wifi SSID --port PORT" % type(e).__name__
+
+    def about(self) -> str:
+        """Return what /status says."""
+        return "Wi-Fi: " + self.state
+
+    def deadline(self):
+        """Return the time in ms of the next ``tick`` that matters, or None."""
+        return self._due if self._networks else None
+
+    def tick(self, now_ms: int):
+        """Do what is due."""
+        if not self._networks or now_ms < self._due:
+            return
+        self._due = now_ms + _POLL_MS
+        try:
+            self._step(now_ms)
+        except OSError as e:            # the radio's own; esp32 raises one for a password that is too short
+            self.state = "the radio says: %s" % e
+            self._next(now_ms)
+
+    def _step(self, now_ms: int):
+        if self._wlan is None:
+            if self._country:
+                network.country(self._country)
+            self._wlan = network.WLAN(network.STA_IF)
+            self._wlan.active(True)
+            self._join(now_ms)
+        elif self._begun is None:       # after a pause
+            self._join(now_ms)
+        elif self._wlan.isconnected():
+            self.state = "%s, address %s" % (self._networks[self._at][0], self._wlan.ifconfig()[0])
+            self._begun = now_ms        # so long it may be away before the next is tried
+            self._pause = _PAUSE_MS
+            if self._device.epoch_s() is None:
+                self._ask_time(now_ms)
+            else:
+                self._forget()
+                self._due = now_ms + _WATCH_MS
+        elif now_ms - self._begun >= TRY_MS or self._wlan.status() == getattr(network, "STAT_WRONG_PASSWORD", None):
+            self.state = "no way into %s" % self._networks[self._at][0]
+            self._next(now_ms)
+
+    def _join(self, now_ms: int):
+        ssid, password = self._networks[self._at]
+        self.state = "joining " + ssid
+        self._begun = now_ms
+        self._wlan.connect(ssid, password or None)
+
+    def _next(self, now_ms: int):
+        """Try the next network, the first again after a pause."""
+        self._forget()
+        if self._wlan:
+            self._wlan.disconnect()
+        self._at = (self._at + 1) % len(self._networks)
+        self._begun = None
+        if self._at == 0:
+            self._due = now_ms + self._pause
+            self._pause = min(2 * self._pause, _MAX_PAUSE_MS)
+
+    # -- the time
+
+    def _ask_time(self, now_ms: int):
+        if self._socket and _is_readable(self._socket):
+            seconds = _seconds(self._socket.recv(128), self._nonce)
+            if seconds:
+                from settime import set_clock
+                set_clock(self._device, seconds)
+                self._forget()
+                return
+        if now_ms - self._asked >= _NTP_MS:
+            self._forget()
+            self._asked = now_ms
+            self._nonce = chance() + chance()
+            try:
+                address = socket.getaddrinfo(self._server[0], self._server[1])[0][-1]
+                self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                self._socket.sendto(b"\x23" + bytes(39) + self._nonce, address)
+            except OSError:             # no name server yet: again, when it is time
+                self._forget()
+
+    def _forget(self):
+        if self._socket:
+            self._socket.close()
+            self._socket = None
+
+
+def _is_readable(opened) -> bool:
+    """Return whether something has come."""
+    poll = select.poll()
+    poll.register(opened, select.POLLIN)
+    return len(poll.poll(0)) > 0
+
+
+def _seconds(data: bytes, nonce: bytes):
+    """Return the seconds since 1970 of a server's answer to a request with *nonce*, or None when it is none."""
+    if len(data) < 48 or data[0] & 7 != 4 or not 1 <= data[1] <= 15 or data[24:32] != nonce:
+        return None
+    since = struct.unpack(">I", data[40:44])[0]
+    return since + (_ERA if since < _SINCE_2024 else 0) - _SINCE_1900
