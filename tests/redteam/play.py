@@ -874,7 +874,8 @@ def worker() -> None:
 def remove(root: str) -> None:
     def again(fn, path, _):
         try:
-            os.chmod(os.path.dirname(path), 0o700)
+            if path != root:                  # what is above the root, /tmp, is everybody's
+                os.chmod(os.path.dirname(path), 0o700)
             os.chmod(path, 0o700)
             fn(path)
         except OSError:
