@@ -175,7 +175,7 @@ def _messages(manifest, board: Profile, problems: Problems) -> None:
     most = board.messages
     asked = [(channel.place, ("processing", "max_message_length"), channel.spec.processing.max_message_length, most.max_message_bytes)
              for channel in manifest.channels if channel.spec.processing]
-    if limits:
+    if limits and "process" not in board.sandbox.levels:        # else it bounds what a child says, of which an answer holds the first part
         asked.append((manifest.sandbox.place, ("resource_limits", "max_output_bytes"), limits.max_output_bytes, most.max_result_bytes))
     asked.append((manifest.settings.place, ("budget", "max_tool_result_bytes"), manifest.settings.budget.max_tool_result_bytes, most.max_result_bytes))
     for place, path, value, bound in asked:

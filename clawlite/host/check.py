@@ -7,7 +7,8 @@ def check(name: str, board: str = None) -> dict:
     """Return {file, tools, rules, not_built, dead, shadowed, warnings}: counts, why it could not be built here, a line each, and
     what is most likely not meant (host/findings.py).
 
-    Raises ``ManifestErrors`` with every problem when it is no valid CKP, or *board* cannot honour it.
+    Raises ``ManifestErrors`` with every problem when it is no valid CKP, or *board* cannot honour it (what cannot be built is no image
+    for any board), or a Sandbox or Policy of it cannot be kept as it is written: a protection is not put off.
     """
     loaded = manifest.load(name)
     profile = boards.profile(board, loaded.folder) if board else None
@@ -18,8 +19,19 @@ def check(name: str, board: str = None) -> dict:
         not_built = [problem.text() for problem in e.problems]
         if profile:
             board_fit.refuse(loaded, profile)
+        if profile or any(_protects(loaded, problem) for problem in e.problems):
+            raise
     else:
         if profile:
             board_fit.refuse(loaded, profile, board_fit.Need(loaded, built.data))
     return {"file": loaded.file, "tools": len(loaded.tools), "rules": sum(len(p.spec.rules) for p in loaded.policies),
             "not_built": not_built, **findings.find(loaded)}
+
+
+def _protects(loaded, problem) -> bool:
+    """Return whether *problem* lies in a Sandbox or a Policy of the manifest."""
+    for primitive in loaded.policies + ([loaded.sandbox] if loaded.sandbox else []):
+        place = primitive.place
+        if problem.file == place.where()[0] and problem.path[:len(place.path)] == place.path:
+            return True
+    return False

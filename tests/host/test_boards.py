@@ -174,6 +174,26 @@ def test_the_last_that_is_honoured(tmp_path):
         ("clawlite.toml", 2, "this version drives no pin of sim: they are simulated")]
 
 
+def test_a_sandbox_may_let_its_children_say_more_than_a_result_holds(tmp_path):
+    """10 MB is what CKP's own example of a Sandbox has."""
+    project(tmp_path, *REFLEX[:2], 8192, "process", "max_output_bytes", 10485760)
+    for board in ("linux", "rpi-4", "rpi-zero-w"):
+        assert check.check(str(tmp_path), board)["not_built"] == []
+
+
+def test_what_cannot_be_built_is_refused_for_a_board_and_a_protection_always(tmp_path):
+    project(tmp_path, *REFLEX[:2], 8192, "process", "memory_mb", 64)
+    file = tmp_path / "claw.yaml"
+    whole = file.read_text()
+    file.write_text(whole.replace("level: process", "level: vm"))
+    with pytest.raises(ManifestErrors, match='level "vm" is not supported'):
+        check.check(str(tmp_path))
+    file.write_text(whole.replace("builtin:reflex", "builtin:other"))
+    assert "other custom providers" in check.check(str(tmp_path))["not_built"][0]
+    with pytest.raises(ManifestErrors, match="other custom providers"):
+        check.check(str(tmp_path), "linux")
+
+
 def test_a_pull_resistor_where_there_is_one(tmp_path):
     project(tmp_path, pins="4 input, 34 input")
     settings = tmp_path / "clawlite.toml"
