@@ -195,6 +195,7 @@ def for_landlock(plan: dict, around):
         inside = plan["folder"] is not None and _covers([plan["folder"]], source)
         allowed += [(path, writable) for path in around(source, plan["denied"] if inside else denied)]
     plan["allowed"] = allowed
+    plan["env"]["GIT_CONFIG_NOSYSTEM"] = "1"        # git ends where it finds a file that it may not read
     folder = plan["folder"]
     if folder is not None:
         plan["env"].update(HOME=folder, WORKSPACE=folder)
