@@ -151,6 +151,7 @@ class Shell:
             self.console.greet()
         self.settle()
         if self.agent.image.size_of(CHANNELS):
+            self.wire.flush(0)          # READY is said first
             from clawlite.linux.listening import channels_of
             self.channels = channels_of(self.agent, self.console is not None)
         gc.freeze()
@@ -228,10 +229,9 @@ class Shell:
     def end_of_input(self):
         self.framer.finish()            # the last line may lack its end
         self.take()
-        if self.console and not (self.channels and self.channels.lasts and not self.terminal):
-            self.console.close(now_ms())
-        elif self.console:
-            pass                        # its other channels go on: SIGTERM ends it
+        if self.console:
+            if self.terminal or not (self.channels and self.channels.lasts):       # else its other channels go on: SIGTERM ends it
+                self.console.close(now_ms())
         elif self.agent.is_ready:
             self.agent.stop(LEAVE_MS, self._stopped, now_ms())
         elif self.agent.lifecycle.state == "ERROR":
