@@ -196,7 +196,7 @@ def _flags(tool) -> int:
                        ("idempotentHint", layout.IDEMPOTENT), ("openWorldHint", layout.OPEN_WORLD)):
         flags |= flag if hints.get(name) is True else 0
     if tool.function is None:
-        stepped = inspect.isgeneratorfunction(HANDLERS.get(tool.name))
+        stepped = inspect.isgeneratorfunction(HANDLERS.get(tool.name)) or registry.ability(tool.name) == "buses"
         return flags | (layout.HAS_BOARD if registry.ability(tool.name) == "pins" else 0) | (layout.GENERATOR if stepped else 0)
     return flags | (layout.GENERATOR if tool.function.is_generator else 0) | (layout.HAS_BOARD if tool.function.has_board else 0)
 

@@ -4,7 +4,7 @@ No Sandbox means the most restrictive one this runtime has (CKP 0.2.0, 5.7): lev
 """
 from clawlite.core import profile
 from clawlite.core.policy import normalise
-from clawlite.host import credentials, registry
+from clawlite.host import buses, credentials, registry
 from clawlite.host.automata import PatternError
 
 NETWORK = {None: profile.DENY, "deny": profile.DENY, "allowlist": profile.ALLOWLIST, "allow-all": profile.ALLOW_ALL}
@@ -103,9 +103,10 @@ def _shell(manifest, shell, pool) -> list:
 
 
 def local(manifest) -> list | None:
-    """Return what clawlite.toml adds to the tools of this machine: [relaxed, environment, writable, search, credentials]; None for nothing."""
+    """Return what clawlite.toml adds to the tools of this machine: [relaxed, environment, writable, search, credentials, buses]; None for nothing."""
     sandbox, search = manifest.settings.sandbox, manifest.settings.search
     record = [list(getattr(sandbox, name) or []) for name in ("relaxed", "environment", "writable")]
     record.append(None if search is None else [search.endpoint, search.header or "", search.credential or ""])
     record.append(credentials.records(manifest))
+    record.append(buses.records(manifest))
     return record if any(record) and manifest.tools else None

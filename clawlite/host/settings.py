@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from clawlite.host.audits import AuditSettings
+from clawlite.host.buses import Bus
 from clawlite.host.channel_settings import Cron, Telegram, Webhook
 from clawlite.host.credentials import Credential
 from clawlite.host.document import LinePlace, Place, decode
@@ -119,6 +120,7 @@ class File(Strict):
     replay: Text | None = None
     console: Console | None = None
     pins: list[Pin] | None = None
+    buses: list[Bus] | None = None
     prices: dict[str, Price] | None = None
     oauth2: dict[str, OAuth2] | None = None
     budget: Budget | None = None
@@ -151,6 +153,7 @@ class Settings:
     reflex_text, replay_text  their contents, or None; reflex_file, replay_file: as the user would open them, or None
     console                   Console
     pins                      [Pin], in file order, names unique
+    buses                     [Bus], in file order
     prices                    {model: Price}
     oauth2                    {name of a provider: OAuth2}
     budget                    Budget
@@ -175,6 +178,7 @@ class Settings:
     replay_file: str = None
     console: Struct = dataclasses.field(default_factory=Console)
     pins: list = dataclasses.field(default_factory=list)
+    buses: list = dataclasses.field(default_factory=list)
     prices: dict = dataclasses.field(default_factory=dict)
     oauth2: dict = dataclasses.field(default_factory=dict)
     budget: Struct = dataclasses.field(default_factory=Budget)
@@ -223,6 +227,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
     if file is not None:
         settings.console = file.console or Console()
         settings.pins = file.pins or []
+        settings.buses = file.buses or []
         settings.prices = file.prices or {}
         settings.oauth2 = file.oauth2 or {}
         settings.budget = file.budget or Budget()

@@ -9,7 +9,6 @@ import time
 
 from clawlite.core import effect as E
 from clawlite.core.agent import Agent
-from clawlite.core.builtin import HANDLERS
 from clawlite.core.clock import iso8601
 from clawlite.core.frame import TEXT, TOO_LONG
 from clawlite.core.handlers import Handlers
@@ -19,6 +18,7 @@ from clawlite.core.session import Session
 from clawlite.core.text import decode_utf8
 from clawlite.linux import signals, workspace
 from clawlite.linux.files import Log, state_folder
+from clawlite.linux.hardware import handlers_of
 from clawlite.linux.jsontext import dumps, request
 from clawlite.linux.kept import Kept
 from clawlite.linux.logline import line as log_line
@@ -27,7 +27,7 @@ from clawlite.linux.starting import Starting
 from clawlite.linux.straight import Straight
 from clawlite.linux.wire import MAX_LINE, now_ms, open_line
 
-ABILITIES = ("access", "audit", "cron", "files", "gateway", "guard", "http", "https", "log", "memory", "pins", "process", "reflex", "replay", "shell", "telegram", "telemetry", "tools", "tools.py", "web", "webhook")
+ABILITIES = ("access", "audit", "buses", "cron", "files", "gateway", "guard", "http", "https", "log", "memory", "pins", "process", "reflex", "replay", "shell", "telegram", "telemetry", "tools", "tools.py", "web", "webhook")
 MAX_TASKS = 1024
 LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
 
@@ -49,7 +49,7 @@ class Shell:
         now = now_ms()
         functions = {}
         pins = SimulatedPins(image.section(PINS) or [], now_ms)
-        self.handlers = Handlers(HANDLERS, functions, pins)
+        self.handlers = Handlers(handlers_of(image), functions, pins)
         self.agent = Agent(image, now, MAX_TASKS)
         self.straight = Straight(self)
         watched = image.size_of(TELEMETRY) > 0

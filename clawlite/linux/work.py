@@ -3,7 +3,7 @@
     functions of tools.py     level none: here (core/handlers.py); level process: a child of the sandbox for each call
     files, shells, memory     builtin.py says which of both
     web                       on a connection of this process, under the sandbox's network rules (fetch.py)
-    pins                      here, on every level: they are this program's own code, and touch nothing but declared pins
+    pins, buses               here, on every level: they are this program's own code, and touch nothing but what is declared
 
 It speaks as core/handlers.py does, so that the shell knows one of them.
 """
@@ -13,11 +13,13 @@ from clawlite.core.errors import ClawError
 from clawlite.core.image import GENERATOR, HAS_BOARD, MAKER
 from clawlite.core.header import shaped
 from clawlite.core.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
+from clawlite.linux import buses
 from clawlite.linux.credentials import Credentials
 
 PROGRAMS = ("exec-shell", "spawn")
+BUSES = ("i2c-transfer", "spi-transfer", "one-wire-read")
 WEB = ("web-fetch", "web-search")
-_LOCAL = ([str], [str], [str], [None, (str, str, str)], [(str, [str], [str], str, str)])         # core/header.py
+_LOCAL = ([str], [str], [str], [None, (str, str, str)], [(str, [str], [str], str, str)], [buses.SHAPE])         # core/header.py
 
 
 class Work:
@@ -30,7 +32,7 @@ class Work:
     wake      descriptor that wakes the loop, by a byte written to it
     now_ms    function -> monotonic ms
     source    (path, source) of tools.py, or None
-    local     section LOCAL of the image: [relaxed, environment, writable, search, credentials], or None
+    local     section LOCAL of the image: [relaxed, environment, writable, search, credentials, buses], or None
 
     descriptors  list of those that are readable when ``poll`` has something; it changes
     """
@@ -41,7 +43,7 @@ class Work:
         self._handlers = handlers
         self._image = image
         self._profile = profile
-        self._relaxed, self._variables, writable, self._search, credentials = shaped(local or [[], [], [], None, []], _LOCAL, "what is local")
+        self._relaxed, self._variables, writable, self._search, credentials, _ = shaped(local or [[], [], [], None, [], []], _LOCAL, "what is local")
         if profile.files == SCOPED:
             profile.mounts += [(path, True) for path in map(os.path.expandvars, writable) if _is_there(path)]
         self._state = state
@@ -70,7 +72,7 @@ class Work:
                     return self._function(task, tool, arguments, due_ms, now_ms)
             elif name in WEB:
                 return self._web().start(task, self._profile, name, arguments, due_ms, self._credentials.injections())
-            elif not tool.flags & HAS_BOARD:
+            elif name not in BUSES and not tool.flags & HAS_BOARD:
                 return self._builtin(task, name, arguments, due_ms, now_ms)
         except ClawError as e:
             return False, e
