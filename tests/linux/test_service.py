@@ -10,6 +10,7 @@ import sys
 import tomllib
 import tty
 
+import channel_world
 import pytest
 import yaml
 from agents import ROOT, Agent, clawlite, environment, linux
@@ -17,6 +18,7 @@ from slot_board import TOOLS, project
 from ssh_server import command
 
 from clawlite.core.errors import ClawError
+from clawlite.host import compiler
 from clawlite.linux import service, units
 
 ANALYZE = shutil.which("systemd-analyze")
@@ -176,6 +178,15 @@ def test_what_cannot_be_installed_is_refused(machine, image, name, options, root
     with pytest.raises(ClawError, match=words):
         service.install(name or image, options, root)
     assert not (machine / "calls").exists()
+
+
+def test_channels_that_would_sleep_are_refused(machine, tmp_path):
+    path = tmp_path / "cron.cbor"
+    cron = {"type": "cron", "transport": "polling", "trigger": {"schedule": "@daily"}}
+    path.write_bytes(compiler.build(channel_world.project(tmp_path / "cron", {"tick": cron})).data)
+    with pytest.raises(ClawError, match="its cron would sleep"):
+        service.install(str(path), {"--dry-run": []}, False)
+    assert service.install(str(path), {"--dry-run": [], "--tty": ["/dev/ttyGS0"]}, False)["dry_run"]
 
 
 def test_no_systemd_no_service(machine, image, monkeypatch):
