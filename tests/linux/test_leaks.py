@@ -162,9 +162,9 @@ def test_a_text_made_to_be_slow_is_walked_once(piece):
         data = piece * (size // len(piece))
         best = 9e9
         for _ in range(3):
-            begin = time.perf_counter()
+            begin = time.process_time()
             find(data)
-            best = min(best, time.perf_counter() - begin)
+            best = min(best, time.process_time() - begin)
         return best
     assert seconds(163840) < 40 * seconds(16384) + 0.01
     assert seconds(65536) < 1
