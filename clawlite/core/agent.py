@@ -104,8 +104,9 @@ class Agent:
         """End a task with *error*, whatever it waits for; its handler is ended too."""
         task = self.tasks.get(number)
         if task is not None:
-            if task.child is not None:
-                self.cancel(task.child, error, now_ms)
+            child, task.child = task.child, None
+            if child is not None:
+                self.cancel(child, error, now_ms)
             task.generator.close()
             self.effects.append((CANCEL, number))
             self.effects.append((LOG, {"event": "task.cancelled", "tool": task.tool, "reason": error.message}))
@@ -158,8 +159,8 @@ class Agent:
                     effect[1].append(task.number)
                     return
                 if kind == ASK:
-                    self._ask_provider(task, effect[1], effect[2], now_ms)
-                    return
+                    from clawlite.core.child import begin
+                    return begin(self, task, effect[1], effect[2], now_ms)
                 if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER, OPEN, CLOSE):
                     effect = (kind, task.number) + effect[1:]
                 self.effects.append(effect)
@@ -171,16 +172,6 @@ class Agent:
             self._end(task, None, e, now_ms)
         except Exception as e:
             self._end(task, None, unexpected(e), now_ms)
-
-    def _ask_provider(self, task, prompt: str, most: int, now_ms: int):
-        """Ask a provider for *task*, which goes on when the answer is there."""
-        def answered(value, error, at_ms):
-            task.child = None
-            self.done(task.number, (False, error) if error else (True, value), at_ms)
-        task.child = 0
-        number = self.begin(self.chain().text(prompt, most), answered, now_ms)
-        if task.child is not None:
-            task.child = number
 
     def _end(self, task, value, error, now_ms: int):
         if self.tasks.pop(task.number, None) is not None:

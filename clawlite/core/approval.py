@@ -5,7 +5,29 @@ Each is bound to its task, and so to one call of one caller, and is used up by i
 """
 from clawlite.core.effect import KEEP, LOG, TELL
 from clawlite.core.errors import ApprovalDenied, ApprovalTimeout
+from clawlite.core.image import ASKS
 from clawlite.core.record import GONE, WAIT
+
+APPROVAL_S = 300                # an approval that says no time, and one that autonomy asks for (decision: 300 s, deny)
+
+
+class Approval:
+    """A call that waits for a person.
+
+    tool, arguments   what would run
+    rule              the rule that asks, or None when autonomy or a skill does
+    timeout_s         int >= 1
+    allow             bool, what happens when nobody answers
+    """
+    asker = ""          # who asks, by a channel that is not the console
+
+    def __init__(self, tool, arguments: dict, rule):
+        self.tool = tool
+        self.arguments = arguments
+        self.rule = rule
+        self.timeout_s = rule[3] or APPROVAL_S if rule else APPROVAL_S
+        self.allow = bool(rule and rule[4])
+        self.since_ms = self.due_ms = 0
 
 
 def wait(agent, task, approval, now_ms: int):
@@ -58,7 +80,7 @@ def ended(approval, how: str, reason: str) -> tuple:
 def event(approval, how: str) -> dict:
     """Return the log event.
 
-    approval  ``tools.Approval``
+    approval  ``Approval``
     how       "approved", "denied" or "expired"
     """
     return {"event": "tool.approval", "tool": approval.tool.name, "arguments": approval.arguments,
@@ -86,6 +108,8 @@ def question(approval, now_ms: int) -> str:
     rule = approval.rule
     if rule:
         why = "rule %s asks first%s" % (rule[0], ": " + rule[2] if rule[2] else "")
+    elif approval.tool.flags & ASKS:
+        why = "its skill asks first (permissions.approval_required)"
     else:
         why = "this agent is supervised and the tool has side effects"
     if approval.asker:

@@ -93,6 +93,8 @@ class Calls:
         known = self._recall(now_ms).find(field(params, "request_id", str, "").lower())
         reason = field(params, "reason", str, "", False)
         task = self.agent.tasks.get(known.number) if known else None
+        while task is not None and task.child:          # a composite tool: what it calls may wait, too
+            task = self.agent.tasks.get(task.child)
         if task is None or task.approval is None:
             reply(rpc.result(id, {"acknowledged": False}))
             return

@@ -20,11 +20,10 @@ class Chain:
     def __init__(self, image, codecs, meter, keep: int, is_behind: bool = False):
         self._image = image
         self._codecs = codecs
+        self.loads = codecs and codecs[0]
         self._meter = meter
         self._keep = keep
         self._is_behind = is_behind
-        self._turn = None               # the turn that was asked about last, and who answered in it:
-        self._answering = 0             # its later rounds stay there, or rules and a model would take turns in it
         self._made = {}                 # place -> (name, provider): one that is never reached is never loaded
 
     def ask(self, history):
@@ -34,13 +33,13 @@ class Chain:
         """
         why, last, only_limits = [], None, True
         count = len(self._image.agent.providers)
-        if self._turn is not history.turn:
-            self._turn, self._answering = history.turn, 0
-        for place in range(self._answering, count):
+        for place in range(history.answering, count):
             name, provider = self._at(place)
             try:
+                if history.is_nested and name in _BUILTIN:
+                    raise ProviderError("%s cannot follow the instruction of a skill" % name)
                 reply = provider.reply(history.turn) if name in _BUILTIN else (yield from provider.ask(history, self._meter))
-                self._answering = place
+                history.answering = place
                 return reply
             except ProviderError as e:
                 why.append(e.message)

@@ -6,6 +6,7 @@ from clawlite.core.render import canonical
 
 HELP = """Type a message to the agent, or:
   /tools    what it can do, and what its policy says before any argument is known
+  /skills   what it knows how to do step by step; /NAME begins one: /NAME text, or /NAME {"name": value}
   /trace    its last tool call, and why policy decided so; /trace 2 the one before, and so on
   /memory   what it remembers of this conversation
   /status   its state and limits
@@ -28,6 +29,8 @@ def run(text: str, agent, history) -> list:
         return [HELP, _OF_CHANNELS] if agent.channels else [HELP]
     if name == "/tools":
         return _tools(agent.image)
+    if name == "/skills" or name == "/skill":
+        return _skills(agent.image)
     if name == "/trace":
         from clawlite.core.trace import trace
         return [trace(agent, words[1:])]
@@ -48,6 +51,17 @@ def _tools(image) -> list:
         tool = image.tool(name)
         said.append("%-20s %s\n  %s" % (name, outlook(image, tool), image.prose(tool.about)))
     return said or ["This agent has no tools."]
+
+
+def _skills(image) -> list:
+    from clawlite.core.skill import PREFIX, Skill, skills
+    said = []
+    for row in skills(image):
+        skill = Skill(row)
+        about = [words % number for words, number in zip(("%d tokens", "%d s", "%d tool calls"), skill.estimates) if number is not None]
+        said.append("/%-19s %s\n  uses %s%s" % (skill.name, image.prose(image.tool(PREFIX + skill.name).about), ", ".join(skill.names),
+                                               "; about " + ", ".join(about) if about else ""))
+    return said or ["This agent has no skills."]
 
 
 def _memory(agent, history) -> list:

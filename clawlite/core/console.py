@@ -5,12 +5,14 @@
 that was typed before the question.  4. No line is lost silently.
 """
 from clawlite.core.effect import EXIT, PROMPT, SAY, TELL
-from clawlite.core.errors import ClawError, InvalidRequest
+from clawlite.core.errors import ClawError, Denied, InvalidRequest
+from clawlite.core.image import SKILLS
 from clawlite.core.render import canonical
 from clawlite.core.turn import turn
 
 MAX_WAITING = 32                # lines
 _ANSWERS = ("y", "yes", "n", "no", "")
+_COMMANDS = ("/help", "/tools", "/trace", "/memory", "/status", "/skills", "/quit")     # a skill of such a name: /skill NAME
 _BEGINNING = 0                  # a turn's number before it has one; tasks count from 1
 
 
@@ -33,6 +35,7 @@ class Console:
         self.on_turn = None             # function(messages of a turn), at its end
         self._lines = []
         self._history = None
+        self._told = None               # the turn that on_turn was told of last: one that is refused at once is none
         self._turn = None               # number of the task, while one is under way
         self._put = None                # the task whose question was put last
         self._closing = False
@@ -127,23 +130,30 @@ class Console:
             self.agent.effects.append((EXIT, 0))
 
     def _take(self, text: str, now_ms: int):
-        text = text.strip()
-        if text.startswith("/"):
+        text, asked = text.strip(), None
+        is_command = text.startswith("/")
+        if is_command:
             try:
-                self._command(text)
+                if self.agent.image.size_of(SKILLS) and text.split()[0] not in _COMMANDS:
+                    from clawlite.core.skillturn import typed
+                    asked = typed(self.agent.image, text)
+                if not asked:
+                    self._command(text)
             except Exception as e:      # an image may be damaged where few look: the session goes on
                 self._say(told(e))
-        elif text and not self.agent.is_ready:
+        if not text or is_command and not asked:
+            pass
+        elif not self.agent.is_ready:
             self._say("The agent is %s." % self.agent.lifecycle.state)
-        elif text:
+        else:
             refusal = self.agent.channels.admit(now_ms) if self.agent.channels else ""
             if not refusal:
-                self._begin(text, now_ms)
+                self._begin(text, now_ms, asked)
                 return
             self._say(refusal)
         self._prompt()
 
-    def _begin(self, text: str, now_ms: int):
+    def _begin(self, text: str, now_ms: int, asked=None):
         self._turn = _BEGINNING
         try:
             agent = self.agent
@@ -151,7 +161,11 @@ class Console:
             if self._history is None:
                 from clawlite.core.history import History
                 self._history = History(agent.keep_bytes)
-            work = turn(agent.image, text, chain, self._history)
+            if asked:
+                from clawlite.core.skillturn import begin
+                work = begin(agent.image, asked, chain, self._history)
+            else:
+                work = turn(agent.image, text, chain, self._history)
             if agent.lasting:
                 work = agent.lasting(work, self._history, self.once)
             number = agent.begin(work, self._ended, now_ms, agent.image.agent.turn_ms)
@@ -165,12 +179,16 @@ class Console:
         beginning = self._turn == _BEGINNING
         self._turn = None
         if error:
-            self.failed = True
+            if isinstance(error, Denied):
+                self.clean = False
+            else:
+                self.failed = True
             self.tell(told(error))
         elif not clean:
             self.clean = False
-        if self.on_turn and self._history and self._history.turn:
-            self.on_turn(self._history.turn)
+        if self.on_turn and self._history and self._history.turn and self._history.turn is not self._told:
+            self._told = self._history.turn
+            self.on_turn(self._told)
         self._prompt()
         if not beginning:               # else the loop that began it goes on: no recursion per line
             self._work(now_ms)

@@ -24,7 +24,7 @@ _MANY, _MONEY = 1 << 32, 1 << 62
 _SPAN = (_MANY, _MANY)
 _ENTRY = [None, _MANY, [_MANY]]
 _HEAD = (str, [str], bytes, [(str, bytes)], [_SPAN])
-TOOL = (str, 128, [None, str], object, object, _MANY, _MANY, (2, str), [str], [(str, _ENTRY)], [None, (_ENTRY,)], _SPAN,
+TOOL = (str, 256, [None, str], object, object, _MANY, _MANY, (4, str), [str], [(str, _ENTRY)], [None, (_ENTRY,)], _SPAN,
         [None, (-_MANY, 3)])
 RULE = (str, 4, str, _MANY, 2, [None, str], str, [None, ([None, _MANY], [None, _MONEY])])
 _SECTIONS = {                   # AGENT, TOOLS and PINS of image.py, which imports this

@@ -15,6 +15,8 @@ class History:
         self._max = max_bytes
         self._turns = []                # [[message, ...], bytes]
         self.turn = []                  # messages of the turn under way
+        self.answering = 0              # who answers in it (core/chain.py): its later rounds stay there, or rules and a model would take turns
+        self.is_nested = False          # of a composite tool: only a model can follow its instruction
         self._ids = 0
         self.preface = []               # messages before all others: what files of the agent's say now
         self.is_restored = False        # what was said in earlier sessions has been looked for
@@ -36,6 +38,7 @@ class History:
         if self.turn:
             self._turns.append([self.turn, _size(self.turn)])
         self.turn = [message]
+        self.answering = 0
         total = sum([size for _, size in self._turns])
         while self._turns and total > self._max:
             total -= self._turns.pop(0)[1]

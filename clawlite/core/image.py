@@ -23,22 +23,22 @@ from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.text import decode_utf8
 
 AGENT, TOOLS, RECORDS, RULES, AUTOMATA, PROSE, REFLEX, REPLAY, PINS, PROVIDERS, WIRE, SANDBOX, GUARD = range(1, 14)
-MEMORY, CHANNELS, TELEMETRY, LOCAL, CONTEXT = 14, 16, 17, 18, 19
-READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS = 1, 2, 4, 8, 16, 32, 64
-BUILTIN, MAKER = 0, 1           # who wrote a tool's handler: the registry, or tools.py
+MEMORY, SKILLS, CHANNELS, TELEMETRY, LOCAL, CONTEXT = range(14, 20)
+READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS, ASKS = 1, 2, 4, 8, 16, 32, 64, 128
+BUILTIN, MAKER, SKILL, COMPOSITE = range(4)             # what answers a tool: the registry, tools.py, a skill's instruction, a turn of a skill's own
 
 
 class Tool:
     """One decoded tool record.
 
     name         str, the CKP name
-    flags        READ_ONLY .. HAS_SIDE_EFFECTS, or'ed
+    flags        READ_ONLY .. ASKS, or'ed; ASKS: its skill has approval_required
     category     str or None          label ``category``
     schema       check program        see core/schema.py
     output       check program, or None
     timeout_ms   int >= 1, or 0 for none
     max_output   int, bytes of result text that are kept
-    handler      (BUILTIN | MAKER, name)
+    handler      (BUILTIN | MAKER, name) or (SKILL | COMPOSITE, name of the skill)
     paths        list of names of arguments that hold a path
     policies     list of [policy name, entry]: what each policy says alone
     bound        entry of ``policy_ref``, or None

@@ -1,5 +1,5 @@
 """What policy will say of a tool before any argument is known: for ``/tools``, ``/trace`` and ``clawlite inspect``."""
-from clawlite.core.image import HAS_SIDE_EFFECTS
+from clawlite.core.image import ASKS, HAS_SIDE_EFFECTS
 from clawlite.core.policy import ACTIONS, DENY
 from clawlite.core.tools import OBSERVER, SUPERVISED
 
@@ -14,6 +14,8 @@ def outlook(image, tool) -> str:
     said = " and ".join([_entry(image, entry) for entry in entries])
     if image.agent.autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS and "allowed" in said:
         said += ", asks first (supervised)"
+    elif tool.flags & ASKS and "allowed" in said:
+        said += ", asks first (its skill)"
     return said
 
 

@@ -179,7 +179,7 @@ class Provider:
         while True:
             messages = history.context(room, fewer)
             body = ",".join(self.codec.messages(messages)).encode()
-            if not room or len(body) <= room or len(messages) == len(history.turn):
+            if not room or len(body) <= room or len(messages) <= len(history.turn) + len(history.preface):
                 return body
             fewer += 1
 

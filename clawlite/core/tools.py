@@ -9,12 +9,12 @@
 from clawlite.core import policy
 from clawlite.core.effect import APPROVE, ASK, LOG, RESOLVE, RESUME, RUN, STORE
 from clawlite.core.errors import ClawError, InvalidParams, PolicyDenied, ProviderError, SandboxDenied, ToolTimeout
-from clawlite.core.image import HAS_SIDE_EFFECTS
+from clawlite.core.image import ASKS, COMPOSITE, HAS_SIDE_EFFECTS, SKILL
 from clawlite.core.schema import check
 
 OBSERVER, SUPERVISED, AUTONOMOUS = 0, 1, 2
+PERSON = "a person"             # no channel has such a name
 _BEYOND = 16384                 # bytes behind the cut that are looked at too: a secret may lie across it
-APPROVAL_S = 300                # an approval that says no time, and one that autonomy asks for (decision: 300 s, deny)
 
 
 class Result:
@@ -25,7 +25,9 @@ class Result:
     value           what the handler returned, None after an error: reflex rules read its fields
     original_bytes  int, bytes before the cut, or 0 when nothing was cut
     size            int, bytes of the text, or 0 where nobody has counted them
+    skill           ``skill.Skill`` whose instruction this is, or None
     """
+    skill = None
 
     def __init__(self, text: str, is_error: bool, value=None, original_bytes: int = 0, size: int = 0):
         self.text = text
@@ -43,33 +45,16 @@ class Result:
         return result
 
 
-class Approval:
-    """A call that waits for a person.
-
-    tool, arguments   what would run
-    rule              the rule that asks, or None when autonomy does
-    timeout_s         int >= 1
-    allow             bool, what happens when nobody answers
-    """
-    asker = ""          # who asks, by a channel that is not the console
-
-    def __init__(self, tool, arguments: dict, rule):
-        self.tool = tool
-        self.arguments = arguments
-        self.rule = rule
-        self.timeout_s = rule[3] or APPROVAL_S if rule else APPROVAL_S
-        self.allow = bool(rule and rule[4])
-        self.since_ms = self.due_ms = 0
-
-
-def call(image, name: str, arguments, caller: str, override=None, once=None):
+def call(image, name: str, arguments, caller: str, override=None, once=None, within=None):
     """Run one tool call; a generator of effects that returns a ``Result``.
 
     name       str, as the caller wrote it
     arguments  what the caller sent: anything
-    caller     "console", "operator" or "provider", for the log
+    caller     "operator", "provider", a channel and who speaks there, or PERSON for a skill that a person begins: their own word, which
+               policy does not judge
     override   name of a policy that may tighten, or None
     once       ``once.Once`` of a request with an id, or None
+    within     ``skill.Skill`` that is under way: only what it names may be called; or None
     Raises ``InvalidParams``, ``PolicyDenied``, ``SandboxDenied``, ``ApprovalTimeout``, ``ApprovalDenied``,
     ``ToolTimeout``.  Source  CKP 0.2.0, 5.1, 5.4, 5.8, 9.3.2.
     """
@@ -79,6 +64,9 @@ def call(image, name: str, arguments, caller: str, override=None, once=None):
     try:
         tool = known(image, name)
         event["tool"] = name = tool.name
+        if within is not None and name not in within.names:
+            raise PolicyDenied("%s: the skill %s is under way, which uses only: %s" % (name, within.name, ", ".join(within.names)), "",
+                               {"tool": name, "action": "deny", "skill": within.name})
         result = yield from _gated(image, tool, arguments, override, event, once)
     except ClawError as e:
         refused(event, e)
@@ -122,7 +110,9 @@ def _gated(image, tool, arguments, override, event, once):
     if autonomy == OBSERVER:
         raise PolicyDenied("%s: this agent only observes; it runs no tools" % tool.name, "",
                            {"tool": tool.name, "action": "deny", "autonomy": "observer"})
-    if tool.constant and override is None:
+    if event["caller"] == PERSON and tool.handler[0] == SKILL:
+        decision = policy.Decision(policy.ALLOW, None, [], False)
+    elif tool.constant and override is None:
         decision = tool.decision or policy.decide(image, tool.entry, [])
     else:
         decision = yield from _decide(image, tool, arguments, override)
@@ -137,15 +127,19 @@ def _gated(image, tool, arguments, override, event, once):
     if image.agent.calls_per_minute is not None:
         from clawlite.core.ledger import admit
         yield from admit(image.agent.calls_per_minute, tool, event)
-    if action == policy.APPROVE:
-        event["approval"] = yield (APPROVE, Approval(tool, arguments, rule))
-    elif autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS:
-        event["approval"] = yield (APPROVE, Approval(tool, arguments, None))
+    if action == policy.APPROVE or autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS or tool.flags & ASKS:
+        from clawlite.core.approval import Approval
+        event["approval"] = yield (APPROVE, Approval(tool, arguments, rule if action == policy.APPROVE else None))
     if once is not None and once.is_kept(tool):
         first = yield from once.begin()
         if first is not None:
             return first.outcome()
-    if tool.retry is None:
+    if tool.handler[0] == SKILL:
+        from clawlite.core.skill import begun
+        return begun(image, tool.handler[1], arguments, Result)
+    if tool.handler[0] == COMPOSITE:
+        outcome = yield (ASK, tool, arguments)
+    elif tool.retry is None:
         outcome = yield (RUN, tool, arguments)
         if outcome[0] is None:
             outcome = yield from _asked(outcome)

@@ -51,19 +51,20 @@ class Message:
         self.result = result
 
 
-def turn(image, text: str, chain, history, run=call):
+def turn(image, text: str, chain, history, run=call, skill=None):
     """Run one turn; a generator of effects that returns True when no tool call was refused.
 
     chain    ``chain.Chain``
     history  ``history.History``; this turn is added to it
     run      runs one tool call, as ``tools.call`` does: a channel has its own, with another caller
+    skill    ``skill.Skill`` that begins it: *text* is its instruction, whose input has been looked at; or None
     Raises ``ProviderError`` when no provider can go on, or the budget is used up.  Budget: ``agent.max_rounds`` rounds, 16 calls in each.
     """
-    if image.guard is not None:
+    if image.guard is not None and skill is None:
         text = image.guard.message(text)
     history.begin(Message("user", text))
     messages = history.turn
-    clean = True
+    clean, within, again = True, skill, False
     for _ in range(image.agent.max_rounds):
         reply = yield from chain.ask(history)
         if reply.text and not reply.shown:
@@ -75,13 +76,21 @@ def turn(image, text: str, chain, history, run=call):
         if not asked:
             if reply.stop in _ENDS or reply.stop and not reply.text:
                 yield (SAY, _ENDS.get(reply.stop, "The provider said nothing."))
-            return clean
-        clean = (yield from _answered(image, reply.calls, asked, messages, run)) and clean
+            wrong = skill.misses(reply.text, image, chain.loads) if skill is not None and skill.output is not None else None
+            if wrong is None:
+                return clean
+            if again:
+                raise ProviderError("the answer is not what the output_schema of the skill %s allows: %s" % (skill.name, wrong))
+            again = True                # once: the person sees what it comes to
+            messages.append(Message("user", "That does not fit: %s. Answer again, with the JSON alone." % wrong))
+            continue
+        done, within = yield from _answered(image, reply.calls, asked, messages, run, within)
+        clean = done and clean
     raise ProviderError("the turn was ended after %d rounds without an answer" % image.agent.max_rounds, "ask for less at once")
 
 
-def _answered(image, calls: list, asked: list, messages: list, run):
-    """Run *calls* and add their results to *messages*; a generator that returns True when none was refused.
+def _answered(image, calls: list, asked: list, messages: list, run, within):
+    """Run *calls* and add their results to *messages*; a generator that returns (True when none was refused, the skill that is under way).
 
     However it ends, also closed by Ctrl-C, each call has a result: providers refuse a conversation in which one lacks it.
     """
@@ -91,7 +100,8 @@ def _answered(image, calls: list, asked: list, messages: list, run):
             try:
                 if arguments is None:
                     raise InvalidParams("%s: the arguments are not a JSON object: %s" % (canonical(name, 40), canonical(raw, 80)))
-                result = yield from run(image, name, arguments, "provider")
+                result = yield from run(image, name, arguments, "provider", None, None, within)
+                within = within or result.skill
                 said = result.text
                 if result.original_bytes:
                     said += "\n[truncated: true, original_bytes: %d]" % result.original_bytes
@@ -105,7 +115,7 @@ def _answered(image, calls: list, asked: list, messages: list, run):
         for id, name, _ in asked[answered:]:
             ended = InvalidRequest("the turn was ended before this call gave a result")
             messages.append(Message("tool", ended.message, (), id, name, ended))
-    return clean
+    return clean, within
 
 
 def _plain(name) -> str:

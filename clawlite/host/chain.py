@@ -67,19 +67,21 @@ def numbers(manifest) -> list[int]:
     return [BUILTIN_ENDPOINTS.index(provider.spec.endpoint) if is_builtin(provider) else 2 + remote.index(provider) for provider in asked]
 
 
-def tables(manifest, entries: list) -> tuple:
+def tables(manifest, tools: list, entries: list, system) -> tuple:
     """Return (the table PROVIDERS, WIRE), or (None, None) when every provider is built in.
 
-    entries  what policy says of each tool of *manifest*: those that it always denies are not offered to a model
+    tools    those of *manifest*, and its skills as such, under the names by which they are called
+    system   function(manifest, tools that are offered) -> system prompt
+    entries  what policy says of each: those that it always denies are not offered to a model
     """
-    offered = [tool for tool, entry in zip(manifest.tools, entries) if entry is not None and not _denies(manifest, entry)]
+    offered = [tool for tool, entry in zip(tools, entries) if entry is not None and not _denies(manifest, entry)]
     rows, wire = [], b""
     for provider in providers(manifest):
         if not is_builtin(provider):
             spans = []
-            for tools in (offered, []):
-                begin = remotes.wire(provider, manifest.identity.spec.personality, tools)
-                if not spans or tools != offered:
+            for some in (offered, []):
+                begin = remotes.wire(provider, system(manifest, some), some)
+                if not spans or some != offered:
                     spans.append([len(wire), len(begin)])
                     wire += begin
             rows.append(encode(remotes.row(provider, manifest.settings, spans[0], spans[-1])))

@@ -13,7 +13,7 @@ from clawlite.core import image as layout
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.pins import KINDS as PIN_KINDS
 from clawlite.core.pins import PULL_DOWN, PULL_UP
-from clawlite.host import chain, channels, conformance, folding, guards, memories, registry, sandboxes, telemetries, unbuilt
+from clawlite.host import chain, channels, conformance, folding, guards, memories, registry, sandboxes, skills, telemetries, unbuilt
 from clawlite.host.automata import PatternError, compile_pattern
 from clawlite.host.imagefile import encode, table, write
 from clawlite.host.reflexes import compile_reflex
@@ -79,15 +79,17 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
     unbuilt.refuse(manifest, at_use)
     chain.check(manifest)
     manifest.check_handlers()
+    skills.check(manifest)
     rules = folding.flatten(manifest.policies, sandboxes.workspace(manifest))
     pool, prose = Pool(), Prose()
     records, index, entries = b"", [], []
-    for tool in manifest.tools:
+    tools = manifest.tools + skills.as_tools(manifest)
+    for tool in tools:
         record, entry = _tool(manifest, tool, rules, pool, prose)
         entries.append(entry)
-        index.append([tool.name, len(records), len(record), entry])
+        index.append([skills.called(tool), len(records), len(record), entry])
         records += record
-    names = [tool.name for tool in manifest.tools]
+    names = [skills.called(tool) for tool in tools]
     sections = {
         layout.AGENT: _agent(manifest, prose), layout.TOOLS: index, layout.RECORDS: records,
         layout.RULES: table([encode(rule.record()) for rule in rules]),
@@ -96,12 +98,13 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.PINS: _pins(manifest),
         layout.SANDBOX: sandboxes.section(manifest, pool), layout.TELEMETRY: telemetries.section(manifest), layout.LOCAL: sandboxes.local(manifest),
         layout.GUARD: guards.section(manifest, pool), layout.MEMORY: memories.section(manifest), layout.CONTEXT: memories.context(manifest),
-        layout.CHANNELS: channels.section(manifest),
+        layout.SKILLS: skills.section(manifest, lambda *what: _schema(manifest, *what, pool), prose), layout.CHANNELS: channels.section(manifest),
     }
     sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
     sections[layout.PROSE] = prose.data
-    sections[layout.PROVIDERS], sections[layout.WIRE] = chain.tables(manifest, entries)
+    sections[layout.PROVIDERS], sections[layout.WIRE] = chain.tables(manifest, [dataclasses.replace(tool, name=skills.called(tool)) for tool in tools], entries,
+                                                                           skills.system)
     data = write(sections, f"clawlite {__version__}", requires(manifest), _digest(manifest.sources), _companions(manifest), key)
     return Built(data, _sizes(data))
 
@@ -119,7 +122,7 @@ def requires(manifest) -> list[str]:
         needed.add("pins")
     if manifest.memory or memories.context(manifest):
         needed.add("memory")
-    needed.update(registry.ability(tool.name) for tool in manifest.tools if tool.function is None)
+    needed.update(registry.ability(tool.name) for tool in manifest.tools if tool.function is None and not tool.spec.composite)
     if telemetries.section(manifest):
         needed.add("telemetry")
     if manifest.tools and sandboxes.level(manifest):
@@ -149,9 +152,10 @@ def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object]:
     entry, alone, bound = folding.entries(rules, manifest, tool)
     limits = manifest.sandbox.spec.resource_limits if manifest.sandbox else None
     budget = manifest.settings.budget
-    record = [tool.name, _flags(tool), (tool.labels or {}).get("category"), program, output, _timeout_ms(manifest, tool),
+    handler = skills.handler(manifest, tool)
+    record = [skills.called(tool), _flags(tool, handler) | (layout.ASKS if skills.asks(manifest, tool) else 0), (tool.labels or {}).get("category"), program, output, _timeout_ms(manifest, tool),
               min(limits and limits.max_output_bytes or MAX_OUTPUT, budget.max_tool_result_bytes or MAX_OUTPUT, MAX_OUTPUT),
-              _handler(tool), folding.path_arguments(schema), alone, bound,
+              handler or _handler(tool), folding.path_arguments(schema), alone, bound,
               prose.add(spec.description or ""), _retry(manifest, tool)]
     return encode(record), entry
 
@@ -163,7 +167,7 @@ def _timeout_ms(manifest, tool) -> int:
     if most and not unbuilt.can_end(manifest, tool):
         manifest.problems.add(manifest.settings.place, ("budget", "timeout_per_tool_ms"),
                               f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time", hint=unbuilt.MENDS, key=True)
-    return min(own or most, most) if most and (tool.function or registry.ability(tool.name) != "pins") else own
+    return min(own or most, most) if most and (tool.function or tool.spec.composite or registry.ability(tool.name) != "pins") else own
 
 
 def _retry(manifest, tool) -> list | None:
@@ -188,13 +192,15 @@ def _schema(manifest, tool, field: str, schema: dict, pool):
     return None
 
 
-def _flags(tool) -> int:
+def _flags(tool, handler) -> int:
     hints = tool.spec.annotations or {}
     read_only = hints.get("readOnlyHint") is True
     flags = 0 if read_only else layout.HAS_SIDE_EFFECTS         # no annotation means side effects (MCP's default)
     for name, flag in (("readOnlyHint", layout.READ_ONLY), ("destructiveHint", layout.DESTRUCTIVE),
                        ("idempotentHint", layout.IDEMPOTENT), ("openWorldHint", layout.OPEN_WORLD)):
         flags |= flag if hints.get(name) is True else 0
+    if handler is not None:
+        return flags
     if tool.function is None:
         stepped = inspect.isgeneratorfunction(HANDLERS.get(tool.name)) or registry.ability(tool.name) == "buses"
         return flags | (layout.HAS_BOARD if registry.ability(tool.name) == "pins" else 0) | (layout.GENERATOR if stepped else 0)
@@ -245,7 +251,7 @@ def _companions(manifest) -> list:
 SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECORDS: "tool records", layout.RULES: "rules",
                  layout.AUTOMATA: "automata", layout.PROSE: "prose", layout.REFLEX: "reflex", layout.REPLAY: "replay",
                  layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox", layout.TELEMETRY: "telemetry", layout.LOCAL: "local",
-                 layout.GUARD: "guard", layout.MEMORY: "memory", layout.CHANNELS: "channels", layout.CONTEXT: "context"}
+                 layout.GUARD: "guard", layout.MEMORY: "memory", layout.SKILLS: "skills", layout.CHANNELS: "channels", layout.CONTEXT: "context"}
 
 
 def _sizes(data: bytes) -> list:

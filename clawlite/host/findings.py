@@ -10,7 +10,7 @@ from clawlite.core.errors import SandboxDenied
 from clawlite.core.netaddress import address_of, is_public
 from clawlite.core.netrules import parse_host
 from clawlite.core.policy import ACTIONS
-from clawlite.host import folding, sandboxes
+from clawlite.host import folding, sandboxes, skills
 from clawlite.host.problems import quoted
 
 _DECIDES = {"deny": "denies", "require-approval": "asks first for", "audit-only": "allows", "allow": "allows"}
@@ -23,13 +23,13 @@ def find(manifest) -> dict:
     """
     rules = folding.flatten(manifest.policies, sandboxes.workspace(manifest))
     entries, reached = [], []
-    for tool in manifest.tools:
+    for tool in manifest.tools + skills.as_tools(manifest):
         entry, _, bound = folding.entries(rules, manifest, tool)
         entries.append(entry)
         reached += [entry] + (bound or [])
-    dead, shadowed = folding.unreached(rules, manifest.tools, reached)
+    dead, shadowed = folding.unreached(rules, manifest.tools + skills.as_tools(manifest), reached)
     return {"dead": [_rule(manifest, flat) for flat in dead], "shadowed": [_rule(manifest, flat) for flat in shadowed],
-            "warnings": _general(manifest) + _refused(manifest) + _unmentioned(manifest, rules, entries) + _strangers(manifest, rules) + _hosts(manifest)}
+            "warnings": _general(manifest) + _refused(manifest) + _unmentioned(manifest, rules, entries) + _skills(manifest, rules, entries) + _strangers(manifest, rules) + _hosts(manifest)}
 
 
 def _rule(manifest, flat) -> dict:
@@ -102,6 +102,23 @@ def _unmentioned(manifest, rules, entries) -> list[dict]:
         flat = rules[number]
         found.append(_warning(_where(manifest, flat), f"no rule mentions {_listed(names)}: rule {flat.rule.id}, which is for every tool, "
                              f"{_DECIDES[flat.rule.action]} {'it' if len(names) == 1 else 'them'}"))
+    return found
+
+
+def _skills(manifest, rules, entries) -> list[dict]:
+    """Return a warning for each skill that no model can begin, and for each tool of one that policy always denies."""
+    def is_denied(entry) -> bool:
+        return entry is None or isinstance(entry, int) and rules[entry].rule.action == "deny"
+    denied = [tool.name for tool, entry in zip(manifest.tools, entries) if is_denied(entry)]
+    found = []
+    for skill, entry in zip(manifest.skills, entries[len(manifest.tools):]):
+        if manifest.policies and is_denied(entry):
+            found.append(_warning(skill.where(), f"policy lets no model begin the skill {skill.name}: a person can, with /{skill.name} "
+                                 "(a rule of scope skill or all allows it)"))
+        for number, reference in enumerate(skill.spec.tools_required):
+            name = manifest.resolve("Tool", reference).name
+            if manifest.policies and name in denied:
+                found.append(_warning(skill.where("tools_required", number), f"the skill {skill.name} needs {name}, which policy always denies"))
     return found
 
 

@@ -120,9 +120,12 @@ def matches(rule: object, tool: object, by_hints: bool = True) -> bool:
 
     by_hints  False: whatever annotations it has
     Annotations compare by type and value: "true" is not true, and a hint that is not there matches nothing.  Scope ``skill``
-    matches no tool.  Scope ``category`` matches tools that have one: of any category, where ``match`` names none.
+    matches skills and no tool, ``all`` both, the others no skill.  Scope ``category`` matches tools that have one: of any category, where ``match`` names none.
     """
-    if rule.scope == "skill" or rule.scope == "category" and "category" not in (tool.labels or {}):
+    if tool.kind == "Skill":
+        if rule.scope not in ("skill", "all"):
+            return False
+    elif rule.scope == "skill" or rule.scope == "category" and "category" not in (tool.labels or {}):
         return False
     match = rule.match
     if match is None:

@@ -49,7 +49,7 @@ def _owner(tool: Primitive) -> str:
         return "the registry"
     if tool.spec.mcp_source is not None:
         return "an MCP server"
-    return "a skill" if tool.spec.composite else ""
+    return "a skill" if tool.spec.composite or tool.kind == "Skill" else ""
 
 
 def _compare(tool: Primitive, function: Function, problems: Problems) -> None:

@@ -4,7 +4,12 @@ from clawlite.core import memories, seal
 from clawlite.core.errors import ImageError
 from clawlite.core.outlook import condition, outlook
 from clawlite.core.policy import ACTIONS
+from clawlite.core.skill import PREFIX, Skill
+from clawlite.core.skill import skills as core_skills
 from clawlite.host.compiler import AUTONOMY, SECTION_NAMES
+
+
+HANDLERS = ("built in: ", "tools.py: ", "skill: ", "composite, by the skill ")     # by what answers a tool
 
 
 def is_image(path: str) -> bool:
@@ -51,7 +56,7 @@ def inspect(data: bytes) -> dict:
     """Return what the image *data* holds, its digest checked.  Raises ``ImageError``.
 
     Keys: agent, version, compiler, format, bytes, signed, autonomy, level, tool_calls_per_minute, requires, sections, companions, tools,
-    rules, stores.
+    skills, rules, stores.
     """
     image = checked(data)
     agent = image.agent
@@ -64,7 +69,7 @@ def inspect(data: bytes) -> dict:
         "companions": [{"file": name, "sha256": digest.hex()} for name, digest in image.companions],
         "sections": [{"name": SECTION_NAMES.get(number, f"section {number}"), "bytes": image.size_of(number)} for number in image.sections()],
         "stores": [_store(store) for store in memories.stores(image)] if image.size_of(layout.MEMORY) else [],
-        "tools": [_tool(image, name) for name in image.names],
+        "tools": [_tool(image, name) for name in image.names], "skills": [dict({"name": name}, **skill) for name, skill in skills(image).items()],
         "rules": [_rule(image.rule(number)) for number in range(_rows(image))],
     }
 
@@ -83,8 +88,21 @@ def _tool(image, name: str) -> dict:
     tool = image.tool(name)
     return {"name": name, "description": image.prose(tool.about), "category": tool.category,
             "read_only": bool(tool.flags & layout.READ_ONLY), "timeout_ms": tool.timeout_ms or None, "max_attempts": tool.retry[0] if tool.retry else 1,
-            "handler": ("tools.py: " if tool.handler[0] == layout.MAKER else "built in: ") + tool.handler[1],
+            "handler": HANDLERS[tool.handler[0]] + tool.handler[1],
             "record_bytes": image.tools[name][1], "policy": outlook(image, tool)}
+
+
+def skills(image) -> dict:
+    """Return {name of its tool: {"uses": [tool], "asks": bool, "estimates": {"tokens", "seconds", "tool_calls"}}} of each skill; None where nobody said."""
+    return {PREFIX + skill.name: {"uses": skill.names, "asks": bool(image.tool(PREFIX + skill.name).flags & layout.ASKS),
+                                  "estimates": dict(zip(("tokens", "seconds", "tool_calls"), skill.estimates))}
+            for skill in map(Skill, core_skills(image))}
+
+
+def estimated(skill: dict) -> str:
+    """Return what a skill is said to cost: "about 100 tokens, 2 tool calls", or ""."""
+    said = [f"{number} {name.replace('_', ' ')}" for name, number in skill["estimates"].items() if number is not None]
+    return "about " + ", ".join(said) if said else ""
 
 
 def _rule(rule: list) -> dict:
@@ -107,6 +125,9 @@ def text(found: dict) -> str:
     for tool in found["tools"]:
         lines.append(f"  {tool['name']:20} {tool['policy']}")
         lines.append(f"  {'':20} {tool['handler']}, record of {tool['record_bytes']} bytes")
+    lines += ["skills"] if found["skills"] else []
+    for skill in found["skills"]:
+        lines.append(f"  {skill['name']:20} uses {', '.join(skill['uses'])}{'; ' * bool(estimated(skill))}{estimated(skill)}")
     lines += ["rules, first match wins"] if found["rules"] else []
     for rule in found["rules"]:
         lines.append(f"  {rule['id']:20} {rule['action']}{', ' + rule['condition'] if rule['condition'] else ''}"

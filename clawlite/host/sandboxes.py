@@ -37,7 +37,7 @@ def workspace(manifest) -> str | None:
     """Return the mount that /workspace means, normalised, or None when it is the agent's own folder."""
     spec = manifest.sandbox.spec if manifest.sandbox else None
     files = spec.capabilities.filesystem if spec and spec.capabilities else None
-    mode, mounts, _ = _files(files)
+    mode, mounts, _ = files_of(files)
     mount = profile.workspace_mount(mode, mounts)
     return None if mount is None else normalise(mount, "/")
 
@@ -54,7 +54,7 @@ def section(manifest, pool) -> list | None:
                 [profile.DENY, [], []], [None] * len(LIMITS)]
     spec = manifest.sandbox.spec
     can = spec.capabilities
-    return [manifest.sandbox.name, level(manifest), _network(can and can.network), _files(can and can.filesystem),
+    return [manifest.sandbox.name, level(manifest), _network(can and can.network), files_of(can and can.filesystem),
             _secrets(can and can.secrets), _shell(manifest, can and can.shell, pool),
             [spec.resource_limits and getattr(spec.resource_limits, name) or None for name in LIMITS]]
 
@@ -71,7 +71,7 @@ def blocks_private(network) -> bool:
     return guard is None or (guard.enabled is not False and guard.block_private_ips is not False)
 
 
-def _files(files) -> list:
+def files_of(files) -> list:
     if files is None:
         return [profile.DENY, [], []]
     mode = FILES[files.mode]

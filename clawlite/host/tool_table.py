@@ -10,7 +10,7 @@ from clawlite.core import profile as P
 from clawlite.core.outlook import outlook
 from clawlite.core.policy import ACTIONS, ALLOW, APPROVE, DENY
 from clawlite.core.tools import OBSERVER, SUPERVISED
-from clawlite.host import compiler, inspection, manifest, registry, sandboxes
+from clawlite.host import compiler, inspection, manifest, registry, sandboxes, skills
 
 _DECISIONS = ("deny", "ask", "allow", "allow")          # by action; audit-only lets it run
 _HINTS = (("readOnlyHint", layout.READ_ONLY), ("destructiveHint", layout.DESTRUCTIVE), ("idempotentHint", layout.IDEMPOTENT),
@@ -22,7 +22,7 @@ def rows(name: str) -> list[dict]:
 
     Keys: name, description, category, input_schema and output_schema (None where they are not known), annotations, sandbox ({name,
     level, refuses}: why the sandbox always refuses it, or None), handler, timeout_ms, max_output_bytes, decision (allow, ask, deny or
-    depends), rule (of a decision that is always the same, or None), policy (a sentence).
+    depends), rule (of a decision that is always the same, or None), policy (a sentence), skill (None, or what ``inspection.skills`` says of it).
     Raises ``ManifestErrors``, ``ImageError``.
     """
     if inspection.is_image(name):
@@ -32,9 +32,10 @@ def rows(name: str) -> list[dict]:
         loaded = manifest.load(name)
         data = compiler.build(loaded, at_use=True).data
         image = layout.Image(lambda offset, length: data[offset:offset + length], len(data), 1024)
-        schemas = {tool.name: (tool.spec.input_schema, tool.spec.output_schema) for tool in loaded.tools}
+        schemas = {skills.called(tool): (tool.spec.input_schema, tool.spec.output_schema) for tool in loaded.tools + skills.as_tools(loaded)}
     profile = P.profile_of(image) if image.names else None
-    return [_row(image, image.tool(tool), profile, schemas) for tool in image.names]
+    found = inspection.skills(image)
+    return [dict(_row(image, image.tool(tool), profile, schemas), skill=found.get(tool)) for tool in image.names]
 
 
 def _row(image, tool, profile, schemas: dict) -> dict:
@@ -44,7 +45,7 @@ def _row(image, tool, profile, schemas: dict) -> dict:
     return {"name": tool.name, "description": image.prose(tool.about), "category": tool.category, "input_schema": given,
             "output_schema": returned, "annotations": {hint: bool(tool.flags & flag) for hint, flag in _HINTS},
             "sandbox": {"name": profile.name or None, "level": ("none", "process")[profile.level], "refuses": _refuses(tool, profile)},
-            "handler": ("built in: " if builtin else "tools.py: ") + tool.handler[1], "timeout_ms": tool.timeout_ms or None,
+            "handler": inspection.HANDLERS[tool.handler[0]] + tool.handler[1], "timeout_ms": tool.timeout_ms or None,
             "max_output_bytes": tool.max_output, "decision": decision, "rule": rule, "policy": outlook(image, tool)}
 
 
@@ -102,6 +103,8 @@ def text(found: list[dict]) -> str:
         lines += [f"{row['name']:18} {row['decision']:8} {row['policy']}", f"  {row['description']}",
                   f"  {row['handler']}{', ' + row['category'] if row['category'] else ''}{', ' + ', '.join(hints) if hints else ''}"
                   f"{', ends after %d ms' % row['timeout_ms'] if row['timeout_ms'] else ''}"]
+        if row["skill"]:
+            lines.append("  " + "; ".join(filter(None, ["uses " + ", ".join(row["skill"]["uses"]), inspection.estimated(row["skill"])])))
         if row["sandbox"]["refuses"]:
             lines.append(f"  always refused: {row['sandbox']['refuses']}")
         lines += [f"    {line}" for line in _arguments(row["input_schema"])]

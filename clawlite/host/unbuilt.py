@@ -2,7 +2,7 @@
 
 ``check`` accepts these (they are valid CKP) and says so; nothing here is ever dropped silently.  An entry goes when
 the thing is built.  An operator's agent (``serve`` over a manifest) is built all the same where an answer at use can say it:
-methods of skills and swarms answer -32601, built-in tools without what they need -32010.
+methods of swarms answer -32601, built-in tools without what they need -32010.
 """
 from clawlite.core.policy import normalise
 from clawlite.core.profile import NONE
@@ -14,8 +14,8 @@ LATER = "not supported by this version of clawlite"
 
 MENDS = "use a sandbox of level process, let it yield between its steps (yield MILLISECONDS), or remove this"
 
-UNBUILT_KINDS = ("Skill", "Swarm", "WorldModel")
-SAID_AT_USE = ("Skill", "Swarm")
+UNBUILT_KINDS = ("Swarm", "WorldModel")
+SAID_AT_USE = ("Swarm",)
 
 
 def refuse(manifest, at_use: bool = False) -> None:
@@ -65,9 +65,8 @@ def _provider(manifest, provider) -> None:
 
 def _tool(manifest, tool) -> None:
     spec = tool.spec
-    for field, said in (("mcp_source", "MCP servers are"), ("skill_ref", "composite tools are")):
-        if getattr(spec, field) is not None:
-            manifest.problem(tool, (field,), f"{said} {LATER}", hint="remove it", key=True)
+    if spec.mcp_source is not None:
+        manifest.problem(tool, ("mcp_source",), f"MCP servers are {LATER}", hint="remove it", key=True)
     if spec.timeout_ms and not can_end(manifest, tool):
         manifest.problem(tool, ("timeout_ms",), f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time", hint=MENDS, key=True)
 

@@ -4,7 +4,7 @@
 2. Plain is a member of one type, with bounds or a list of strings at most; 1.0 as an integer is left to ``check``.
 """
 from clawlite.core import policy
-from clawlite.core.image import GENERATOR, HAS_SIDE_EFFECTS, IDEMPOTENT, READ_ONLY
+from clawlite.core.image import GENERATOR, HAS_SIDE_EFFECTS, IDEMPOTENT, READ_ONLY, SKILL
 from clawlite.core.tools import OBSERVER
 
 
@@ -31,7 +31,7 @@ def prepare(image, tool):
 
 def settled(image, tool) -> bool:
     """Return whether all gates let any call of *tool* pass whose arguments fit and whose request is new, and nothing on its way waits."""
-    return (tool.constant and tool.decision.action in (policy.ALLOW, policy.AUDIT) and image.agent.autonomy != OBSERVER
+    return (tool.handler[0] < SKILL and tool.constant and tool.decision.action in (policy.ALLOW, policy.AUDIT) and image.agent.autonomy != OBSERVER
             and tool.flags & (READ_ONLY | IDEMPOTENT) != 0 and not tool.flags & (GENERATOR | HAS_SIDE_EFFECTS) and tool.retry is None
             and image.guard is None and image.agent.calls_per_minute is None and not image.agent.isolation)
 

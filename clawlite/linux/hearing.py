@@ -55,12 +55,12 @@ def heard(work, caller: str, into: Heard):
 
 def calling(caller: str):
     """Return what runs the calls of a turn, in the name of *caller*."""
-    return lambda image, name, arguments, _: call(image, name, arguments, caller)
+    return lambda image, name, arguments, _, *more: call(image, name, arguments, caller, *more)
 
 
 def barred(caller: str):
     """Return what refuses the calls of a turn: those of a viewer (CKP 0.2.0, 5.3 "Roles")."""
-    def run(image, name, arguments, _):
+    def run(image, name, arguments, _, *more):
         event = {"event": "tool.call", "tool": name, "caller": caller, "arguments": arguments, "image": image.id}
         event["tool"] = known(image, name).name
         error = PolicyDenied("%s: %s is a viewer, and a viewer triggers no tool" % (event["tool"], caller), "", {"tool": event["tool"], "role": "viewer"})

@@ -5,7 +5,6 @@ Loaded for images that require ``http`` or ``https`` alone.
 from clawlite.core import effect as E
 from clawlite.core.errors import ClawError, ProviderError
 from clawlite.core.image import WIRE
-from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.meters import meter
 from clawlite.linux.net import Connections
 
@@ -15,7 +14,7 @@ _KEEP = 65536                   # bytes of a conversation: a provider sees that 
 class Remote:
     """The remote side of one agent's shell.
 
-    agent   ``agent.Agent``; it gets its codecs and its meter here
+    agent   ``agent.Agent``; it gets its meter here
     wake    file descriptor that ends the loop's wait when a byte is written to it
     now_ms  function -> monotonic ms
     """
@@ -27,7 +26,6 @@ class Remote:
         self._connections = Connections(wake)
         self._current = {}              # task -> number of its connection: what an earlier one still brings is not for it
         self._last = 0
-        agent.codecs = (loads, dumps)
         agent.keep_bytes = _KEEP
         meter(agent, now_ms)
 

@@ -19,7 +19,7 @@ from clawlite.core.text import decode_utf8
 from clawlite.linux import signals, workspace
 from clawlite.linux.files import Log, state_folder
 from clawlite.linux.hardware import handlers_of
-from clawlite.linux.jsontext import dumps, request
+from clawlite.linux.jsontext import dumps, loads, request
 from clawlite.linux.kept import Kept
 from clawlite.linux.logline import line as log_line
 from clawlite.linux.screen import Screen
@@ -51,6 +51,7 @@ class Shell:
         pins = SimulatedPins(image.section(PINS) or [], now_ms)
         self.handlers = Handlers(handlers_of(image), functions, pins)
         self.agent = Agent(image, now, MAX_TASKS)
+        self.agent.codecs = (loads, dumps)
         self.straight = Straight(self)
         watched = image.size_of(TELEMETRY) > 0
         if operator and not watched:    # who looks on sees effects; a person may interrupt what they do not know to have begun

@@ -3,7 +3,7 @@ from boardclock import Clock
 from clawlite.core.agent import Agent
 from clawlite.core.handlers import Handlers
 from clawlite.core.image import PINS
-from jsontext import dumps
+from jsontext import dumps, loads
 from stdio import Stdio, is_terminal
 
 _MAX_TASKS = 8
@@ -20,6 +20,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     device.handlers = Handlers(builtin, maker, device.pins)
     device.agent = Agent(image, 0, _MAX_TASKS)
     device.agent.kept = device.kept
+    device.agent.codecs = (loads, dumps)
     device.folder = folder
     device.session = None             # until a record comes
     if "log" in image.requires:

@@ -10,7 +10,6 @@ import socket
 from clawlite.core import effect as E
 from clawlite.core.errors import ClawError, ProviderError
 from clawlite.core.image import WIRE
-from jsontext import dumps, loads
 
 _PIECE = 512
 _KEEP = 2048                    # bytes of a conversation: a provider sees that much of what was said before
@@ -20,7 +19,7 @@ _SECRET = 8192                  # bytes at most
 class Net:
     """The remote side of one device.
 
-    agent   ``agent.Agent``; it gets its codecs here
+    agent   ``agent.Agent``
     poll    the device's ``select.poll``: sockets are registered with it
     folder  where ``secrets/NAME`` lies
     clock   function -> (monotonic ms, seconds since 1970 or None)
@@ -32,7 +31,6 @@ class Net:
         self._folder = folder
         self._clock = clock
         self._sockets = {}              # task -> socket
-        agent.codecs = (loads, dumps)
         agent.keep_bytes = _KEEP
 
     def carry_out(self, effect: tuple):

@@ -10,7 +10,7 @@ from binascii import hexlify
 
 from clawlite.core import effect as E
 from clawlite.core.errors import ClawError, ProviderError, QuotaExceeded
-from jsontext import dumps, loads
+from jsontext import loads
 from stdio import chance
 
 WAIT_MS = 6000
@@ -34,7 +34,7 @@ class _Asked:
 class Uplink:
     """The gateway's side of one device.
 
-    agent   ``agent.Agent``; it gets its codecs here
+    agent   ``agent.Agent``
     stdio   ``stdio.Stdio``
     now_ms  function -> monotonic ms
     """
@@ -45,7 +45,6 @@ class Uplink:
         self._boot = str(hexlify(chance()), "utf-8")
         self._count = 0
         self._is_up = False             # a gateway has said hello in this session of the line
-        agent.codecs = (loads, dumps)
         agent.keep_bytes = _KEEP
         agent.is_behind = True
         stdio.over = self.down

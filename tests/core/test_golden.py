@@ -25,6 +25,10 @@ def test_gates_for_an_operator():
     check("gates-operator")
 
 
+def test_skills_on_the_console():
+    check("skills-console")
+
+
 def test_9_1_and_9_3_1_for_an_operator_of_level_2():
     check("session-operator")
 

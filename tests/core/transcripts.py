@@ -65,6 +65,7 @@ class Player:
         image = read_image(name)
         self.handlers = Handlers(HANDLERS, read_tools(name), SimulatedPins(image.section(PINS) or [], self.clock))
         self.agent = Agent(image, 0, 4)
+        self.agent.codecs = decoder()
         self.session = Session(self.agent, decoder()[0])
         self.session.set_clock(1700000000, 0)
         self.framer = Framer(8192, True)

@@ -9,7 +9,7 @@ from clawlite.core.errors import ImageError
 from clawlite.host import findings, manifest, registry, tool_table, yamltext
 
 KEYS = ["name", "description", "category", "input_schema", "output_schema", "annotations", "sandbox", "handler", "timeout_ms", "max_output_bytes",
-        "decision", "rule", "policy"]
+        "decision", "rule", "policy", "skill"]
 PY = 'def plain(text: str, count: int = 1) -> str:\n    """Say it."""\n    return text\n'
 RULES = [{"id": "no-edits", "action": "deny", "scope": "tool", "match": {"name": "edit-file"}},
          {"id": "asks", "action": "require-approval", "scope": "tool", "match": {"name": "exec-shell"}},

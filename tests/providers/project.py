@@ -78,10 +78,10 @@ def provider(server, name: str = "first", **more) -> dict:
 
 def build(folder: Path, *providers, reflex: str = None, personality: str = "You are under test.", settings: str = "", rate_limits=None,
           tools: str = TOOLS, stores: list = None, context_files: dict = None,
-          blocks: dict = None) -> Path:
+          blocks: dict = None, more: dict = {}) -> Path:
     """Write and build a project whose chain is *providers*, then the reflex rules when there are any; return its image.
 
-    settings     more of clawlite.toml; tools: tools.py
+    settings     more of clawlite.toml; tools: tools.py;  more: of the manifest's spec
     rate_limits, blocks  of its policy;  stores: of its Memory, None for no Memory;  context_files: of its Identity
     """
     from clawlite.host.build import build_beside
@@ -106,6 +106,7 @@ def build(folder: Path, *providers, reflex: str = None, personality: str = "You 
         spec["identity"]["inline"]["context_files"] = context_files
     if stores:
         spec["memory"] = {"inline": {"stores": stores}}
+    spec.update(more)
     manifest = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "remote", "version": "1.0.0"}, "spec": spec}
     (folder / "claw.yaml").write_text(json.dumps(manifest, indent=1))
     (folder / "tools.py").write_text(tools)
