@@ -70,6 +70,7 @@ def test_an_operators_agent_says_it_at_use(tmp_path):
 
 
 def test_every_tool_has_a_schema_that_refuses_what_it_does_not_know(tmp_path):
+    (tmp_path / "clawlite.toml").write_text(BUSES)
     image = build(tmp_path, *registry.names(), at_use=True)
     schemas = {tool.name: tool.spec.input_schema for tool in manifest.load(tmp_path).tools}
     for name in image.names:
@@ -78,7 +79,9 @@ def test_every_tool_has_a_schema_that_refuses_what_it_does_not_know(tmp_path):
         assert "unknown" in check(image.tool(name).schema, dict(fits, unknown=1), image.automaton)
 
 
-GOOD = dict.fromkeys(("path", "content", "old_text", "new_text", "command", "query", "url", "pin", "channel", "chat_id"), "x") | {"milliseconds": 1}
+GOOD = dict.fromkeys(("path", "content", "old_text", "new_text", "command", "query", "url", "pin", "channel", "chat_id", "bus"), "x") | {"milliseconds": 1, "address": 8, "data": [0]}
+BUSES = "".join('[[buses]]\nname = "%s"\nkind = "%s"\n%s\n' % one for one in (("a", "i2c", "bus = 1\naddresses = [8]"), ("b", "spi", "bus = 0"),
+                                                                              ("c", "one-wire", 'devices = ["28-0316a279d1ff"]')))
 
 
 @pytest.mark.parametrize("name, good, bad", [

@@ -362,14 +362,15 @@ def test_a_function_cannot_replace_a_tool_of_the_registry(tmp_path):
 
 
 def test_the_registry_of_the_package(tmp_path):
-    assert registry.names() == ["adc-read", "board-info", "digital-read", "digital-write", "edit-file", "exec-shell", "list-directory",
-                                "memory-read", "memory-write", "message", "pwm-write", "read-file", "sleep", "spawn", "web-fetch",
+    assert registry.names() == ["adc-read", "board-info", "digital-read", "digital-write", "edit-file", "exec-shell", "i2c-transfer",
+                                "list-directory",
+                                "memory-read", "memory-write", "message", "one-wire-read", "pwm-write", "read-file", "sleep", "spawn", "spi-transfer", "web-fetch",
                                 "web-search", "write-file"]
     lines = "".join(f"    - claw://registry/clawlite/{name}@1.0.0\n" for name in registry.names())
     found = manifest.load(project(tmp_path, "  tools:\n" + lines))
-    assert {tool.labels["category"] for tool in found.tools} == {"filesystem", "hardware", "memory", "messaging", "network", "shell"}
+    assert {tool.labels["category"] for tool in found.tools} == {"bus", "filesystem", "hardware", "memory", "messaging", "network", "shell"}
     assert [tool.name for tool in found.tools if tool.spec.annotations["readOnlyHint"]] == [
-        "adc-read", "board-info", "digital-read", "list-directory", "memory-read", "read-file", "sleep", "web-search"]
+        "adc-read", "board-info", "digital-read", "list-directory", "memory-read", "one-wire-read", "read-file", "sleep", "web-search"]
     assert all(set(tool.spec.annotations) == set(HINTS) for tool in found.tools)
     assert all(tool.spec.input_schema["additionalProperties"] is False for tool in found.tools)
     found.check_handlers()
