@@ -175,7 +175,7 @@ def scan(image: str, rounds: int) -> dict:
     source = "".join(lines)[:65536]
     dump = "".join("%08x: %04x %04x %04x\n" % (n, n * 7 % 65536, n * 31 % 65536, n * 101 % 65536) for n in range(2800))[:65536]
     bare = Guard(Image(lambda offset, length: data[offset:offset + length], len(data)))
-    bare._patterns = None
+    bare._lookers = 0
 
     def secrets(text):
         assert bare.result("t", text, None, {})[0] is text

@@ -132,7 +132,7 @@ def _rule_image(path: str, size: int) -> None:
         wanted.append([name, {"path": "/workspace/notes/2026/may.txt"} if paths else {"text": "x"}, rule])
         if name not in known:
             known[name] = True
-            tool = types.SimpleNamespace(name=name, labels={"category": category} if category else {}, spec=types.SimpleNamespace(
+            tool = types.SimpleNamespace(kind="Tool", name=name, labels={"category": category} if category else {}, spec=types.SimpleNamespace(
                 annotations={"destructiveHint": True, "readOnlyHint": True}))
             record = imagefile.encode([name, layout.READ_ONLY, category, 127, None, 0, 65536, [layout.BUILTIN, name], paths, [], None, [0, 0], None])
             index.append([name, len(records), len(record), folding.fold(flat, tool, paths)])
