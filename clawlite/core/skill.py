@@ -11,7 +11,7 @@ from clawlite.core.schema import check
 
 PREFIX = "skill__"
 _MANY = 1 << 32
-_SHAPE = [(str, (_MANY, _MANY), [str], [None, str], [(str, object)], object, ([None, _MANY], [None, _MANY], [None, _MANY]))]
+SHAPE = [(str, (_MANY, _MANY), [str], [None, str], [(str, object)], object, ([None, _MANY], [None, _MANY], [None, _MANY]))]
 
 
 class Skill:
@@ -63,7 +63,7 @@ def skills(image) -> list:
     rows = image.section(SKILLS) or []
     if image.prepare:                   # a shell with room for it
         from clawlite.core.header import shaped
-        shaped(rows, _SHAPE, "the section of skills")
+        shaped(rows, SHAPE, "the section of skills")
     return rows
 
 

@@ -13,13 +13,14 @@ from clawlite.host import ports
 from clawlite.host.flash_plan import FOLDERS, RECORD, TOP, Look
 
 _BAUD = 115200
+_ATTEMPTS = 5                   # to come to the raw REPL
 _PIECE = 512                    # bytes of a file in one command
 _ANSWER_S = 10                  # how long a board that runs may take for an answer
 _ENDS_S = 3                     # how long an agent may take to end
 _QUIET_S = 75                   # a board that says nothing for so long does not boot: the longest boot window is 60 s
 _MPY = 6                        # the version of .mpy files that mpy-cross makes
 _SAID = 16384                   # bytes of a boot's talk that are kept
-_INTERRUPTS = b"\x03\x03\x03"  # one ends a turn, the next the agent; on a UART it takes three in a row
+_INTERRUPTS, _APART_S = 3, 0.05 # one ends a turn, the next the agent; on a UART it takes three in a row
 _REBOOT, _READY, _PROMPT = b"soft reboot", b" is ready.", b"\r\n>>> "
 _LEFT = b"clawlite: slot "      # what the board says of a slot that does not boot
 _TOOLS = """
@@ -113,10 +114,13 @@ class Board:
         return self
 
     def _enter(self):
-        """Come to the raw REPL: an agent that is just ending may swallow the first request for it."""
+        """Come to the raw REPL: a board that is just booting, or an agent that is just ending, may swallow a request for it."""
         from mpremote.transport import TransportError
-        for last in (False, True):
-            self._port.serial.write(_INTERRUPTS)
+        for attempt in range(_ATTEMPTS):
+            last = attempt == _ATTEMPTS - 1
+            for _ in range(_INTERRUPTS):
+                self._port.serial.write(b"\x03")
+                time.sleep(_APART_S)    # a board that is still busy with one takes the next for the same
             try:
                 self._port.enter_raw_repl(timeout_overall=_ANSWER_S if last else min(_ENDS_S, _ANSWER_S))
                 return

@@ -4,7 +4,7 @@ from clawlite.core import memories, seal
 from clawlite.core.errors import ImageError
 from clawlite.core.outlook import condition, outlook
 from clawlite.core.policy import ACTIONS
-from clawlite.core.skill import PREFIX, Skill
+from clawlite.core.skill import PREFIX, SHAPE, Skill
 from clawlite.core.skill import skills as core_skills
 from clawlite.host.compiler import AUTONOMY, SECTION_NAMES
 
@@ -94,9 +94,16 @@ def _tool(image, name: str) -> dict:
 
 def skills(image) -> dict:
     """Return {name of its tool: {"uses": [tool], "asks": bool, "estimates": {"tokens", "seconds", "tool_calls"}}} of each skill; None where nobody said."""
-    return {PREFIX + skill.name: {"uses": skill.names, "asks": bool(image.tool(PREFIX + skill.name).flags & layout.ASKS),
+    return {PREFIX + skill.name: {"uses": skill.names, "asks": _asks(image, skill.name),
                                   "estimates": dict(zip(("tokens", "seconds", "tool_calls"), skill.estimates))}
-            for skill in map(Skill, core_skills(image))}
+            for skill in map(Skill, header.shaped(core_skills(image), SHAPE, "the section of skills"))}
+
+
+def _asks(image, name: str) -> bool:
+    tool = image.tool(PREFIX + name)
+    if tool is None:
+        raise ImageError("image: the skill %s has no tool record" % name, "build it again")
+    return bool(tool.flags & layout.ASKS)
 
 
 def estimated(skill: dict) -> str:
