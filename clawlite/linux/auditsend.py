@@ -7,6 +7,7 @@
 4. Each copy comes with the hash of its line, which is an anchor for ``clawlite audit verify``.
 """
 import _thread
+import contextlib
 import fcntl
 import os
 import time
@@ -34,7 +35,7 @@ class Sender:
         self._ended = None              # locked while the thread works
         self._stopping = False
         self._fd = self._file = None
-        self._passed = set()            # inodes of files that hold nothing more to be sent
+        self._passed = set()            # paths of files that hold nothing more to be sent
         self.sent = self._hash = None
 
     def ring(self):
@@ -123,10 +124,8 @@ class Sender:
             text = self._file.readline()
             if not text.endswith(b"\n"):
                 self._file.seek(-len(text), 1)
-                if found or not self._is_over():
+                if found or not self._pass():
                     break
-                self._passed.add(os.fstat(self._file.fileno()).st_ino)
-                self._let_go()
                 continue
             n = link(text[:-1])[0]
             if n is None or n <= max(self.sent, found[-1][0] if found else 0):
@@ -140,26 +139,46 @@ class Sender:
 
     def _open(self) -> bool:
         """Open the oldest file that has something to be sent."""
-        paths = segments(self._folder)
-        for at, path in enumerate(paths):
-            if os.stat(path).st_ino in self._passed:
-                continue
-            if at + 1 == len(paths) or (_first(paths[at + 1]) or self.sent + 2) > self.sent + 1:
-                self._file = open(path, "rb")
-                return True
+        with _at_rest(self._folder):
+            paths = segments(self._folder)
+            for at, path in enumerate(paths):
+                if path not in self._passed and (at + 1 == len(paths) or (_first(paths[at + 1]) or self.sent + 2) > self.sent + 1):
+                    self._file = open(path, "rb")
+                    return True
         return False
 
-    def _is_over(self) -> bool:
-        """Return whether the file that was read to its end is no longer the last one."""
-        try:
-            return os.stat(os.path.join(self._folder, "audit.jsonl")).st_ino != os.fstat(self._file.fileno()).st_ino
-        except FileNotFoundError:       # it is just being replaced
-            return False
+    def _pass(self) -> bool:
+        """Let go of the file that was read to its end, unless it is the last one; return whether there may be more to read.
+
+        What was added to it before it was replaced has come after that end.
+        """
+        with _at_rest(self._folder):
+            inode = os.fstat(self._file.fileno()).st_ino
+            paths = segments(self._folder)
+            if not paths or os.stat(paths[-1]).st_ino == inode:
+                return False
+            text = self._file.readline()
+            self._file.seek(-len(text), 1)
+            if not text.endswith(b"\n"):
+                self._passed.update([path for path in paths if os.stat(path).st_ino == inode])
+                self._let_go()
+        return True
 
     def _let_go(self):
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+@contextlib.contextmanager
+def _at_rest(folder: str):
+    """Keep who writes the audit from replacing its last file meanwhile, under the lock that they have (auditfile.py): a moment."""
+    fd = os.open(os.path.join(folder, "audit.head"), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(fd)
 
 
 def mark_path(folder: str) -> str:

@@ -114,6 +114,23 @@ def test_over_segments_and_while_one_is_begun(tmp_path, monkeypatch):
     assert receiver.numbers == list(range(1, 41)) and len(auditfile.segments(str(tmp_path))) > 4
 
 
+def test_what_is_written_while_a_segment_is_left_is_sent_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(auditfile, "SEGMENT", 600)
+    at_rest, left = auditsend._at_rest, list(range(20))
+
+    def late(folder):                   # the last moment before nobody may write
+        if left:
+            _store(tmp_path, 1 + left.pop() % 4)
+        return at_rest(folder)
+    monkeypatch.setattr(auditsend, "_at_rest", late)
+    _store(tmp_path, 1)
+    receiver = Receiver()
+    while left:
+        _sent(tmp_path, receiver)
+    last = _sent(tmp_path, receiver)
+    assert last == list(range(1, last[-1] + 1)) and last[-1] == 51 and len(auditfile.segments(str(tmp_path))) > 10
+
+
 def test_a_segment_that_is_gone_or_a_damaged_line_stops_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(auditfile, "SEGMENT", 600)
     for _ in range(20):
