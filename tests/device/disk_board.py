@@ -7,41 +7,15 @@ All of it happens once, and every write and erase of a block is kept.  Then it h
 half and whole done, and the board boots from what is on the disk: OUT is [[step, what booted], ...], one for each, and the end.
 """
 import json
+import os
 import sys
 import vfs
-import os
 from binascii import a2b_base64
+
+from ram_disk import Disk, states
 
 _BLOCK, _BLOCKS = 512, 256
 _ROOT = "/disk"
-
-
-class Disk:
-    def __init__(self, data=None):
-        self.data = data or bytearray(b"\xff" * (_BLOCK * _BLOCKS))
-        self.log = []
-
-    def readblocks(self, block, buffer, offset=0):
-        at = block * _BLOCK + offset
-        buffer[:] = self.data[at:at + len(buffer)]
-
-    def writeblocks(self, block, buffer, offset=None):
-        if offset is None:
-            self.ioctl(6, block)
-        at = block * _BLOCK + (offset or 0)
-        self.data[at:at + len(buffer)] = buffer
-        self.log.append((at, bytes(buffer)))
-
-    def ioctl(self, what, block):
-        if what == 4:
-            return _BLOCKS
-        if what == 5:
-            return _BLOCK
-        if what == 6:
-            at = block * _BLOCK
-            self.data[at:at + _BLOCK] = b"\xff" * _BLOCK
-            self.log.append((at, b"\xff" * _BLOCK))
-        return 0
 
 
 def do(step):
@@ -76,7 +50,7 @@ def main(job, out):
     sys.path.append(job["boot"])
     import bootwindow
     bootwindow._say = lambda text: None
-    disk = Disk()
+    disk = Disk(_BLOCK, _BLOCKS)
     vfs.VfsLfs2.mkfs(disk)
     vfs.mount(vfs.VfsLfs2(disk), _ROOT)
     disk.log, ends = [], []
@@ -89,20 +63,12 @@ def main(job, out):
         ends.append(len(disk.log))
     vfs.umount(_ROOT)
     found, number = [], 0
-    for count in range(len(disk.log) + 1):
+    for count, torn in states(begin, disk.log, _BLOCK, _BLOCKS):
         while number < len(ends) - 1 and count >= ends[number]:
             number += 1
-        for part in ((2, 1) if count < len(disk.log) else (0,)):
-            torn = Disk(bytearray(begin))
-            if part:
-                at, data = disk.log[count]
-                torn.data[at:at + len(data) // part] = data[:len(data) // part]
-            vfs.mount(vfs.VfsLfs2(torn), _ROOT)
-            found.append([number, boot(True), boot(False)])
-            vfs.umount(_ROOT)
-        if count < len(disk.log):
-            at, data = disk.log[count]
-            begin[at:at + len(data)] = data
+        vfs.mount(vfs.VfsLfs2(torn), _ROOT)
+        found.append([number, boot(True), boot(False)])
+        vfs.umount(_ROOT)
     with open(out, "w") as file:
         file.write(json.dumps(found))
 
