@@ -50,8 +50,8 @@ class Builtins:
         """Return whether *name* runs in this process: ``here``, not ``job``."""
         return name in MEMORY or name in NAMES and self._profile.level == NONE
 
-    def here(self, name: str, arguments: dict) -> tuple:
-        """Run *name* in this process; return its outcome."""
+    def here(self, name: str, arguments: dict, decided=None) -> tuple:
+        """Run *name* in this process; return its outcome.  *decided*: see ``scope.Scope``."""
         try:
             if name in MEMORY:
                 from clawlite.linux import builtin_memory
@@ -62,21 +62,21 @@ class Builtins:
                                     {"tool": name, "sandbox": self._profile.name or None, "reason": "level none", "required": ["process"]})
             from clawlite.linux.builtin_files import run
             os.makedirs(self._workspace, 0o700, exist_ok=True)
-            return self.outcome(name, (True, run(name, arguments, self._profile, self._workspace, [self._state])))
+            return self.outcome(name, (True, run(name, arguments, self._profile, self._workspace, [self._state], decided)))
         except ClawError as e:
             return False, e
         except OSError as e:
             return False, ClawError("%s: %s" % (e.filename or name, e.strerror))
 
-    def job(self, task: int, name: str, arguments: dict):
-        """Return the sandbox's job for *name* (``linux.sandbox.jobs``); ``ended`` when it is over.
+    def job(self, task: int, name: str, arguments: dict, decided=None):
+        """Return the sandbox's job for *name* (``linux.sandbox.jobs``); ``ended`` when it is over.  *decided*: see ``scope.Scope``.
 
         Raises ``SandboxDenied`` for what the shell rules block, ``ClawError`` when too many programs run.
         """
         from clawlite.linux.sandbox.jobs import Builtin, Command
         if name in FILES:
             return Builtin("clawlite.linux.builtin_files", "run_inside", {"name": name, "arguments": arguments, "files": self._files(),
-                                                                                   "hidden": [self._state]})
+                                                                                   "hidden": [self._state], "decided": decided})
         argv = command_of(name, arguments, self._profile, self._automaton)
         if name == "spawn":
             if len(self._spawned) >= MAX_SPAWNED:

@@ -17,24 +17,24 @@ MAX_FILE = 1048576              # bytes of a file that edit-file changes, and of
 MAX_ENTRIES = 10000             # entries of a folder that are shown
 
 
-def run(name: str, arguments: dict, profile, workspace: str, hidden: list = ()) -> dict:
+def run(name: str, arguments: dict, profile, workspace: str, hidden: list = (), decided=None) -> dict:
     """Run the file tool *name*; return {"text"} or, of what was not read to its end, {"text", "original_bytes"}.
 
-    profile, workspace, hidden  see ``scope.Scope``
+    profile, workspace, hidden, decided  see ``scope.Scope``
     Raises ``SandboxDenied`` for what the sandbox refuses, ``ClawError`` for what cannot be done.
     """
     try:
-        return _HANDLERS[name](Scope(profile, workspace, hidden), **arguments)
+        return _HANDLERS[name](Scope(profile, workspace, hidden, decided), **arguments)
     except OSError as e:
         raise ClawError("%s: %s" % (shown(arguments["path"]), e.strerror)) from None
 
 
-def run_inside(name: str, arguments: dict, files: list, hidden: list) -> dict:
+def run_inside(name: str, arguments: dict, files: list, hidden: list, decided=None) -> dict:
     """Run the file tool *name* in a child of the sandbox, which says in $WORKSPACE where the workspace is there.
 
-    files  [mode, mounts, denied] of the profile;  hidden  see ``run``
+    files  [mode, mounts, denied] of the profile;  hidden, decided  see ``run``
     """
-    return run(name, arguments, _Files(*files), os.environ.get("WORKSPACE", "/workspace"), hidden)
+    return run(name, arguments, _Files(*files), os.environ.get("WORKSPACE", "/workspace"), hidden, decided)
 
 
 class _Files:

@@ -7,18 +7,20 @@ name, -32010, before anything runs.  Arguments are known by their names, as poli
 from clawlite.core.errors import ClawError, SandboxDenied
 from clawlite.core.image import READ_ONLY
 from clawlite.core.netrules import decide_host, parse_url
+from clawlite.core.policy import normalise, virtual
 from clawlite.core.profile import DENY, UNRESTRICTED
 
 
-def check(tool, arguments: dict, profile, automaton, workspace: str, hidden: list) -> None:
+def check(tool, arguments: dict, profile, automaton, workspace: str, hidden: list, decided: dict = {}) -> None:
     """Raise ``SandboxDenied`` for arguments of *tool* that its sandbox forbids.
 
     automaton          function(number) -> table
     workspace, hidden  see ``scope.Scope``
+    decided            {path as policy names it: where it led when policy decided}
     """
     for name in tool.paths:
         for path in _texts(arguments.get(name)):
-            _path(tool, path, profile, workspace, hidden)
+            _path(tool, path, profile, workspace, hidden, decided.get(virtual(normalise(path), workspace)))
     for name, value in arguments.items():
         if name == "url" or name.endswith("_url"):
             for url in _texts(value):
@@ -31,9 +33,9 @@ def _texts(value) -> list:
     return [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
 
 
-def _path(tool, path: str, profile, workspace: str, hidden: list) -> None:
+def _path(tool, path: str, profile, workspace: str, hidden: list, decided) -> None:
     from clawlite.linux.scope import Scope
-    scope = Scope(profile, workspace, hidden)
+    scope = Scope(profile, workspace, hidden, decided)
     try:
         with scope.find(path) as found:
             writable = found.writable

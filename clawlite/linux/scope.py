@@ -20,9 +20,10 @@ class Scope:
 
     workspace  absolute path of the folder that /workspace and relative paths mean
     hidden     paths that are denied beside the profile's (the agent's own state), but for the workspace in them
+    decided    where policy saw the path of this call lead (/workspace for the workspace): it has to lead there still; None: anywhere
     """
 
-    def __init__(self, profile, workspace: str, hidden: list = ()):
+    def __init__(self, profile, workspace: str, hidden: list = (), decided=None):
         self.workspace = os.path.realpath(workspace)
         self.mode = profile.files
         self._whole = profile.files == P.FULL or profile.files == P.READ_ONLY and not profile.mounts
@@ -44,6 +45,7 @@ class Scope:
                 self._identities.add(_identity(os.stat(named)))
             except OSError:                     # it is not there: its name still counts
                 pass
+        self._decided = None if decided is None else self.real(decided)
 
     def _root_of(self, path: str) -> str:
         """Return where a declared mount really lies.  Below a mount where tools may write, no link counts: it may be theirs."""
@@ -82,7 +84,19 @@ class Scope:
                                 {"reason": "no files"})
         if normalise(path) is None:
             raise SandboxDenied("%s: no path that means a file" % shown(path), "name a file, relative to the workspace", {"reason": "no path"})
-        return Walk(self, path, make).run()
+        found = Walk(self, path, make).run()
+        try:
+            self.check_decided(found.path)
+        except SandboxDenied:
+            os.close(found.folder)
+            raise
+        return found
+
+    def check_decided(self, path: str) -> None:
+        """Raise ``SandboxDenied`` when *path*, without links, is not where policy saw the call's path lead."""
+        if self._decided is not None and path != self._decided:
+            raise SandboxDenied("%s: a link leads there now, and led to %s when policy decided" % (shown(path), shown(self._decided)),
+                                "try again: policy decides anew", {"reason": "link changed"})
 
     def mount_of(self, path: str):
         """Return (root, writable) of the innermost mount that holds *path*, or None."""

@@ -52,6 +52,7 @@ class Shell:
         self.handlers = Handlers(handlers_of(image), functions, pins)
         self.agent = Agent(image, now, MAX_TASKS)
         self.agent.codecs = (loads, dumps)
+        self.decided = workspace.Decided(self.agent.tasks)
         self.straight = Straight(self)
         watched = image.size_of(TELEMETRY) > 0
         if operator and not watched:    # who looks on sees effects; a person may interrupt what they do not know to have begun
@@ -114,7 +115,7 @@ class Shell:
         profile = profile_of(image)
         image.workspace = workspace.folder(profile, state_folder(image.agent.name))
         self.handlers = Work(self.handlers, image, profile, state_folder(image.agent.name), signals.waker(), now_ms,
-                             self.starting.source, image.section(LOCAL))
+                             self.decided, self.starting.source, image.section(LOCAL))
         self.wire.others = self.handlers.descriptors
 
     # -- the loop
@@ -313,7 +314,9 @@ class Shell:
             self.remote.carry_out(effect)
 
     def _resolve(self, effect: tuple):
-        self.agent.done(effect[1], (True, workspace.resolve(effect[2], self.agent.image.workspace)), now_ms())
+        real = workspace.resolve(effect[2], self.agent.image.workspace)
+        self.decided.took(effect[1], effect[2], real)
+        self.agent.done(effect[1], (True, real), now_ms())
 
     def _store(self, effect: tuple):
         from clawlite.linux.meters import meter

@@ -178,6 +178,7 @@ class Walk:
             raise ClawError("%s: there is no %s; list-directory shows what is there" % (shown(self.text), shown(here)))
         if not self.mount[1]:
             raise read_only(self.text)
+        self.scope.check_decided("/".join([here] + self.todo))
         try:
             os.mkdir(part, dir_fd=self.fd)
         except FileExistsError:

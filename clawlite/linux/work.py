@@ -12,6 +12,7 @@ import os
 from clawlite.core.errors import ClawError
 from clawlite.core.image import GENERATOR, HAS_BOARD, MAKER
 from clawlite.core.header import shaped
+from clawlite.core.policy import paths_of
 from clawlite.core.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
 from clawlite.linux import buses
 from clawlite.linux.credentials import Credentials
@@ -32,12 +33,13 @@ class Work:
     wake      descriptor that wakes the loop, by a byte written to it
     now_ms    function -> monotonic ms
     source    (path, source) of tools.py, or None
+    decided   ``workspace.Decided``, where policy saw the paths of calls lead
     local     section LOCAL of the image: [relaxed, environment, writable, search, credentials, buses], or None
 
     descriptors  list of those that are readable when ``poll`` has something; it changes
     """
 
-    def __init__(self, handlers, image, profile, state: str, wake: int, now_ms, source=None, local=None):
+    def __init__(self, handlers, image, profile, state: str, wake: int, now_ms, decided, source=None, local=None):
         from clawlite.linux.builtin import Builtins
         self.descriptors = []
         self._handlers = handlers
@@ -49,6 +51,7 @@ class Work:
         self._state = state
         self._wake = wake
         self._now_ms = now_ms
+        self._decided = decided
         self._source = source
         self._builtins = Builtins(profile, image.automaton, state, image.workspace)
         self._credentials = Credentials(credentials, image)
@@ -73,7 +76,7 @@ class Work:
             elif name in WEB:
                 return self._web().start(task, self._profile, name, arguments, due_ms, self._credentials.injections())
             elif name not in BUSES and not tool.flags & HAS_BOARD:
-                return self._builtin(task, name, arguments, due_ms, now_ms)
+                return self._builtin(task, tool, arguments, due_ms, now_ms)
         except ClawError as e:
             return False, e
         return self._handlers.start(task, tool, arguments, due_ms, now_ms)
@@ -81,22 +84,25 @@ class Work:
     def _function(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         from clawlite.linux.precheck import check
         from clawlite.linux.sandbox.jobs import Function
-        check(tool, arguments, self._profile, self._image.automaton, self._image.workspace, [self._state])
+        check(tool, arguments, self._profile, self._image.automaton, self._image.workspace, [self._state], self._decided.of(task))
         path, source = self._source
         job = Function(path, source, tool.handler[1], arguments, bool(tool.flags & GENERATOR),
                        {name: os.environ[name] for name in self._variables if name in os.environ})
         self._give(job, tool.name)
         return self._begin(task, None, job, due_ms, now_ms)
 
-    def _builtin(self, task: int, name: str, arguments: dict, due_ms, now_ms: int):
+    def _builtin(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         from clawlite.linux.builtin import milliseconds
+        name = tool.handler[1]
+        paths = paths_of(tool.paths, arguments, self._image.workspace)
+        decided = self._decided.of(task).get(paths[0]) if paths else None       # a file tool has one path
         if self._builtins.runs_here(name):
-            return self._builtins.here(name, arguments)
+            return self._builtins.here(name, arguments, decided)
         own = milliseconds(name, arguments)
         if own is not None:
             due_ms = now_ms + own if due_ms is None else min(due_ms, now_ms + own)
         self._sandbox()                 # what it may raise comes before a place among the programs of spawn is taken
-        job = self._builtins.job(task, name, arguments)
+        job = self._builtins.job(task, name, arguments, decided)
         if name in PROGRAMS:
             self._give(job, name)
         return self._begin(task, name, job, due_ms, now_ms)

@@ -5,6 +5,7 @@ import stat
 from clawlite.core.policy import normalise, virtual
 
 VIRTUAL = "/workspace"
+_KEPT = 64                      # tasks of which is known where their paths led, before those that have ended are forgotten
 
 
 def folder(profile, state: str) -> str:
@@ -30,6 +31,34 @@ def resolve(path: str, workspace: str) -> str:
     if path == VIRTUAL or path.startswith(VIRTUAL + "/"):
         path = root + path[len(VIRTUAL):]
     return virtual(os.path.realpath(path), root)
+
+
+class Decided:
+    """Where the paths of calls led when policy decided on them: a link may lead elsewhere by the time that a handler opens it.
+
+    running  the agent's tasks, by number
+    """
+
+    def __init__(self, running):
+        self._running = running
+        self._seen = {}                 # task -> [whether its handler has begun, {path: where it led}]
+
+    def took(self, task: int, path: str, real: str) -> None:
+        """Take note that *path* of *task* led to *real*; where it is asked for twice the first answer counts."""
+        seen = self._seen.get(task)
+        if seen is None or seen[0]:     # the next call of a turn
+            if len(self._seen) >= _KEPT:
+                self._seen = {number: seen for number, seen in self._seen.items() if number in self._running}
+            seen = self._seen[task] = [False, {}]
+        seen[1].setdefault(path, real)
+
+    def of(self, task: int) -> dict:
+        """Return {path: where it led} of a call whose handler begins, also of one that is tried again; {} when no rule looked at links."""
+        seen = self._seen.get(task)
+        if seen is None:
+            return {}
+        seen[0] = True
+        return seen[1]
 
 
 def hand_over(folder: str, uid: int) -> None:
