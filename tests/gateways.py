@@ -118,9 +118,9 @@ class NoisyWire:
         *items, self._open[fd] = (self._open.get(fd, b"") + data).split(b"\n")
         for item in items:
             frame = item[item.rfind(b"\x1e"):]
-            if frame.startswith(b"\x1e~"):
+            if len(frame) > 9 and frame[1] in b"~dma":
                 self.cost[0] += len(frame) + 1
-                self.cost[1] += len(frame) - 15 if frame[6:7] in b"dm" else 0
+                self.cost[1] += len(frame) - 10 if frame[1] in b"dm" else 0
 
 
 class Peer:

@@ -2,7 +2,7 @@
 from main import open_device
 from memory import drop
 
-HELLO = b"\x1e~0000h2a5ae893015f3a9c21000000001000a0\n"        # of a host (docs/line.md)
+HELLO = b"\x1e~0000h5cbfd1ae025f3a9c21000000001000a0\n"        # of a host (docs/line.md)
 
 
 class Sink:

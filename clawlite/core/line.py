@@ -12,7 +12,7 @@ from clawlite.core.dialect import const
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import RECORD, TEXT, TOO_LONG
 from clawlite.core.lineframe import ACK, COST, DATA, HELLO, LONG, LOOSE, MARKED, MORE, OVER, RESET, VERSION, Splitter
-from clawlite.core.lineframe import decode, encode, greeted, greeting
+from clawlite.core.lineframe import decode, encode, greeted, greeting, kind_of
 from clawlite.core.linereceive import RESERVE, Receiver
 from clawlite.core.linesend import Sender
 
@@ -155,14 +155,14 @@ class Line:
             return TEXT if is_plain else UNSURE, data
         if kind == LONG or kind == OVER and is_plain:
             return (TOO_LONG, data) if is_plain else None
-        if kind != OVER and data[1:2] == b"~":
+        if kind != OVER and (data[1:2] == b"~" or kind_of(data)):
             return self._frame(data)
         if not is_plain:
             return self._is_damaged()
         return (RECORD, data[1:]) if kind == MARKED and len(data) > 1 else None
 
     def _frame(self, item: bytes) -> tuple:
-        kind = item[6] if len(item) > 6 else 0      # as it says
+        kind = kind_of(item)            # as it says
         if kind == HELLO:
             frame = decode(item, 0)
             if frame:

@@ -1,10 +1,12 @@
 """What goes over a UART's wire: frames with a checksum, plain records, and text for people (docs/line.md: byte by byte).
 
-1. A frame is ``0x1E ~``, sequence and acknowledgement (2 hex digits each), kind, CRC-32 (8 hex digits), payload, LF.
-2. The CRC covers all but marks and CRC itself, and begins with the session's number: no frame of another session passes.
-3. 0x1E begins a new item wherever it stands, so noise costs the items that it hits; it is in no payload.  A frame whose
+1. A frame of a session is ``0x1E``, kind, sequence, acknowledgement and CRC-32 (6 bytes as 8 digits of base64), payload, LF.  No JSON
+   begins with one of the kinds.
+2. A hello and a reset are ``0x1E ~``, 0000, kind, CRC-32 (hex), payload, LF: every version of this reads them.
+3. The CRC covers all but marks and CRC itself, and begins with the session's number: no frame of another session passes.
+4. 0x1E begins a new item wherever it stands, so noise costs the items that it hits; it is in no payload.  A frame whose
    LF alone is lost is whole.
-4. Every byte is looked at once.  Held are at most *limit* bytes of an open item and the chunk that is being read.
+5. Every byte is looked at once.  Held are at most *limit* bytes of an open item and the chunk that is being read.
 """
 import binascii
 import struct
@@ -12,35 +14,57 @@ import struct
 from clawlite.core.dialect import const
 
 DATA, MORE, ACK, HELLO, RESET = const(100), const(109), const(97), const(104), const(114)   # the letters d, m, a, h, r
-VERSION = const(1)              # of all this, in the hello
-COST = const(16)                # bytes of a frame beside its payload, LF counted
+VERSION = const(2)              # of all this, in the hello
+COST = const(11)                # bytes of a session's frame beside its payload, LF counted
 
 # Items.  LOOSE: a line, or what stood before 0x1E.  MARKED: 0x1E and the rest of its line.  CUT: as MARKED, but ended by the next
 # 0x1E.  LONG: a text that was dropped, its length in ASCII digits.  OVER: the same of what began with 0x1E.
 LOOSE, MARKED, LONG, CUT, OVER = const(0), const(1), const(2), const(3), const(4)
-_MARK, _HEAD, _GREETING = const(30), const(15), const(24)       # 0x1E; bytes of a frame before its payload; of a hello's payload
+_MARK, _GREETING = const(30), const(24)         # 0x1E; bytes of a hello's payload
+_HEAD, _PLAIN_HEAD = const(10), const(15)       # bytes before the payload, of a session's frame, and of a hello or reset
 
 
 def encode(seq: int, ack: int, kind: int, payload: bytes, seed: int) -> bytes:
     """Return one frame.
 
-    seq, ack  int, of which the low 8 bits are sent
+    seq, ack  int, of which the low 8 bits are sent; 0 for HELLO and RESET
     kind      DATA, MORE, ACK, HELLO or RESET
     payload   bytes without LF, CR and 0x1E
     seed      0..0xFFFFFFFF, the session; 0 for HELLO
     """
-    head = b"%02x%02x%c" % (seq & 255, ack & 255, kind)
-    return b"".join((b"\x1e~", head, b"%08x" % binascii.crc32(payload, binascii.crc32(head, seed)), payload, b"\n"))
+    if kind == HELLO or kind == RESET:
+        head = b"0000%c" % kind
+        return b"".join((b"\x1e~", head, b"%08x" % binascii.crc32(payload, binascii.crc32(head, seed)), payload, b"\n"))
+    return b"".join((b"\x1e%c" % kind, _digits(seq & 255, ack & 255, kind, payload, seed), payload, b"\n"))
 
 
 def decode(item: bytes, seed: int) -> tuple:
     """Return ``(seq, ack, kind, payload)`` of a MARKED or CUT item, or None when it is damaged or of another session."""
-    head = item[2:7]
-    payload = item[_HEAD:]
-    if item[7:_HEAD] != b"%08x" % binascii.crc32(payload, binascii.crc32(head, seed)):
+    kind = kind_of(item)
+    if kind == HELLO or kind == RESET:
+        payload = item[_PLAIN_HEAD:]
+        crc = b"%08x" % binascii.crc32(payload, binascii.crc32(item[2:7], seed))
+        return (0, 0, kind, payload) if item[7:_PLAIN_HEAD] == crc else None
+    payload, digits = item[_HEAD:], item[2:_HEAD]
+    try:
+        numbers = binascii.a2b_base64(digits)
+    except ValueError:
         return None
-    numbers = _unhex(head[:4])
-    return (numbers[0], numbers[1], head[4], payload) if numbers else None
+    if not kind or len(numbers) < 2 or digits != _digits(numbers[0], numbers[1], kind, payload, seed):
+        return None
+    return numbers[0], numbers[1], kind, payload
+
+
+def kind_of(item: bytes) -> int:
+    """Return the kind of the frame that *item*, which begins with 0x1E, says to be; 0 when it is none."""
+    if item[1:2] == b"~":
+        return item[6] if len(item) >= _PLAIN_HEAD and item[6] in b"hr" else 0
+    return item[1] if len(item) >= _HEAD and item[1] in b"dma" else 0
+
+
+def _digits(seq: int, ack: int, kind: int, payload: bytes, seed: int) -> bytes:
+    crc = binascii.crc32(payload, binascii.crc32(bytes((seq, ack, kind)), seed))
+    return binascii.b2a_base64(struct.pack(">BBI", seq, ack, crc))[:8]
 
 
 def _unhex(digits: bytes) -> bytes:

@@ -3,7 +3,7 @@ from clawlite.core.dialect import const
 from clawlite.core.frame import RECORD, TOO_LONG
 from clawlite.core.lineframe import COST, MORE
 
-RESERVE = const(48)             # bytes of a window for what is not acknowledged itself: three acknowledgements, or a hello
+RESERVE = const(44)             # bytes of a window for what is not acknowledged itself: four acknowledgements, or a hello
 _CALM = const(16)               # so many frames after noise are acknowledged at once: few are in flight then
 ACK_MS = const(60)              # an acknowledgement waits so long for a frame that goes its way, or for more to acknowledge
 

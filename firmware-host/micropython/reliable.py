@@ -19,7 +19,7 @@ _MAX_RECORD = 40960             # bytes, to the host: a result in JSON
 _LOOSE, _LOOSE_MS = 3, 20000
 # What the ports' rings hold: rp2 is on USB, and the unix port on a terminal, which hold themselves back; esp32 has 260 bytes behind a
 # UART (docs/line.md).
-_WINDOWS = {"rp2": (2048, 208), "linux": (2048, 208), "esp32": (260, 196)}
+_WINDOWS = {"rp2": (2048, 208), "linux": (2048, 208), "esp32": (260, 205)}
 _METHOD = b'"claw.console.line"'
 
 

@@ -15,7 +15,7 @@ from memory import drop
 
 MAX_LINE = 8192
 _PIECE = 128                    # bytes that are read at once
-_FRAME = b"\x1e~"               # how a frame begins
+_HELLO = b"\x1e~"               # how a hello begins; of a session's frames the kind is what follows 0x1E
 
 
 class Stdio:
@@ -85,10 +85,10 @@ class Stdio:
         if event is None or event[0] == TOO_LONG:
             return event
         kind, data = event
-        at = data.find(_FRAME) if kind == TEXT else 0 if data.startswith(b"~") else -1
+        at = data.find(_HELLO) if kind == TEXT else 0 if len(data) > 8 and data[0] in b"~dma" else -1
         if at < 0:
             return event
-        self._begin(_FRAME + data[at + (1 if kind == RECORD else 2):] + b"\n")
+        self._begin((data[at:] if kind == TEXT else b"\x1e" + data) + b"\n")
         return (TEXT, data[:at]) if at else self.next_event()
 
     def _begin(self, frame: bytes):

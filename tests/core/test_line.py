@@ -2,7 +2,7 @@
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import RECORD, TEXT, TOO_LONG
 from clawlite.core.line import DOWN, UNSURE, UP, Line
-from clawlite.core.lineframe import ACK, CUT, DATA, HELLO, LONG, LOOSE, MARKED, MORE, OVER, RESET, Splitter, decode, encode, greeted, greeting
+from clawlite.core.lineframe import ACK, COST, CUT, DATA, HELLO, LONG, LOOSE, MARKED, MORE, OVER, RESET, Splitter, decode, encode, greeted, greeting
 from clawlite.core.linereceive import RESERVE, Receiver
 from clawlite.core.linesend import MAX_FLIGHT, Sender
 from clawlite.core.linestop import WITHIN_MS, Stop
@@ -65,11 +65,12 @@ def frames(data: bytes, seed: int = SEED) -> list:
 # -- frames and items
 
 def test_a_frame_byte_by_byte():
-    assert encode(1, 258, DATA, b'{"a":1}', SEED) == b'\x1e~0102d' + b"59909857" + b'{"a":1}\n'
+    assert encode(1, 258, DATA, b'{"a":1}', SEED) == b'\x1edAQKTWTaM' + b'{"a":1}\n'
     assert decode(encode(1, 258, DATA, b'{"a":1}', SEED)[:-1], SEED) == (1, 2, DATA, b'{"a":1}')
-    assert greeting(0x1002, 0, 4096, 160) == b"\x1e~0000h96eb1923" + b"010000100200000000" + b"1000a0\n"
-    assert greeted(b"0100001002000020020104a0later") == (1, 0x1002, 0x2002, 260, 160)
-    for payload in (b"", b"0100001002000020020104a", b"0100001002000020020104ag"):
+    assert greeting(0x1002, 0, 4096, 160) == b"\x1e~0000he00e201e" + b"020000100200000000" + b"1000a0\n"
+    assert encode(0, 0, RESET, b"", 0) == b"\x1e~0000rd20e7449\n" and decode(b"\x1e~0000rd20e7449", 0) == (0, 0, RESET, b"")
+    assert greeted(b"0200001002000020020104a0later") == (2, 0x1002, 0x2002, 260, 160)
+    for payload in (b"", b"0200001002000020020104a", b"0200001002000020020104ag"):
         assert greeted(payload) == (0, 0, 0, 0, 0)
 
 
@@ -157,7 +158,7 @@ def test_hello_behind_a_prompt_and_in_single_bytes():
     for byte in b"> \x1e~00\x1e" + greeting(HOST, 0, 512, 80)[1:]:
         events += told(board, bytes([byte]))
     assert events == [(TEXT, b"> "), (UP, b"512")]
-    assert decode(written(board)[:-1], 0) == (0, 0, HELLO, b"0100001001000020020104a0")
+    assert decode(written(board)[:-1], 0) == (0, 0, HELLO, b"0200001001000020020104a0")
 
 
 def test_hello_is_said_again_until_there_is_an_answer():
@@ -209,7 +210,7 @@ def test_another_version_is_told_and_answered():
     written(host)
     assert told(host, said(9, 0x1002, BOARD)) == [(DOWN, b"version 1")] and host.waiting == 0 and host.deadline() is None
     assert told(board, said(9, HOST, 0)) == []
-    assert frames(written(board))[0][3][:2] == b"01"
+    assert frames(written(board))[0][3][:2] == b"02"
     board.send(b"{}", 0)
     assert written(board) == b"\x1e{}\n"
 
@@ -334,9 +335,9 @@ def test_the_backlog_one_below_at_and_above():
 
 def test_windows_and_fragments_one_below_at_and_above():
     smallest = 80
-    for window, fragment, limit, good in ((79, 10, 80, False), (80, 16, 80, True), (81, 17, 80, True), (80, 17, 80, False), (65535, 240, 999, True),
-                                          (65535, 241, 999, False), (65536, 240, 999, False), (260, 0, 80, False), (260, 196, 999, True),
-                                          (260, 197, 999, False), (260, 1, 79, False), (260, 1, 80, True), (260, 160, 175, False), (260, 160, 176, True)):
+    for window, fragment, limit, good in ((79, 10, 80, False), (80, 25, 80, True), (81, 26, 80, True), (80, 26, 80, False), (65535, 240, 999, True),
+                                          (65535, 241, 999, False), (65536, 240, 999, False), (260, 0, 80, False), (260, 205, 999, True),
+                                          (260, 206, 999, False), (260, 1, 79, False), (260, 1, 80, True), (260, 160, 170, False), (260, 160, 171, True)):
         try:
             Line(1, window, fragment, limit)
         except ValueError:
@@ -350,7 +351,7 @@ def test_windows_and_fragments_one_below_at_and_above():
 
 def test_the_sender_keeps_to_the_window_whatever_the_size_of_records():
     for window in (80, 100, 239, 240, 260, 512):
-        fragment = min(160, window - 64)
+        fragment = min(160, window - 55)
         for size in (1, 8, 59, 60, 100, 160, 200):
             host, board = pair(window, fragment)
             for _ in range(40):
@@ -364,7 +365,7 @@ def test_the_sender_keeps_to_the_window_whatever_the_size_of_records():
                 board.tick(60)          # the acknowledgement need not wait
                 told(host, written(board))
             assert got == [(RECORD, b"x" * size)] * 40
-            assert most + min(size, fragment) + 16 > window - RESERVE
+            assert most + min(size, fragment) + COST > window - RESERVE
 
 
 def test_never_more_frames_in_flight_than_half_the_numbers():
@@ -463,19 +464,19 @@ def test_a_frame_whose_lf_is_lost_is_whole_when_the_next_begins():
 
 def test_going_back_twice_takes_the_time_of_the_first():
     sender = Sender(9600, 260)
-    sender.records = [bytes([number]) * 84 for number in b"xyz!"]
+    sender.records = [bytes([number]) * 89 for number in b"xyz!"]
     sender.begin(160, 200, 0)
     assert sender.next_frame(1000) and sender.next_frame(1000) and not sender.next_frame(1000)
     sender.go_back(1010)
-    assert sender.next_frame(1010) == (0, DATA, b"x" * 84) and sender.resent == 1 and not sender.next_frame(1010)
+    assert sender.next_frame(1010) == (0, DATA, b"x" * 89) and sender.resent == 1 and not sender.next_frame(1010)
     sender.go_back(1209)                # 200 bytes at 9600 baud take 210 ms: they may still come
     assert not sender.next_frame(1209)
     sender.go_back(1210)
     assert sender.next_frame(1210)[0] == 0 and sender.resent == 2
-    assert sender.acknowledged(2, 1300) == 168         # the second copy was not needed
-    assert sender.next_frame(1300) == (2, DATA, b"z" * 84)
+    assert sender.acknowledged(2, 1300) == 178         # the second copy was not needed
+    assert sender.next_frame(1300) == (2, DATA, b"z" * 89)
     sender.go_back(1301)                # for the next frame at once
-    assert sender.next_frame(1301) == (2, DATA, b"z" * 84)
+    assert sender.next_frame(1301) == (2, DATA, b"z" * 89)
 
 
 def test_time_out_back_off_and_end():
@@ -492,7 +493,7 @@ def test_time_out_back_off_and_end():
         assert written(host) == (first if host.deadline() is not None else b"")      # one frame, until there is an answer
     pauses = [times[i + 1] - times[i] for i in range(5)]
     answer = 4096 * 10000 // 115200     # ms of what the peer may have written before
-    assert times[0] == 11 + 4 + answer + 300 and pauses == [pause + 11 + answer for pause in (600, 1200, 2400, 4000, 4000)]
+    assert times[0] == 10 + 3 + answer + 300 and pauses == [pause + 10 + answer for pause in (600, 1200, 2400, 4000, 4000)]
     assert 30000 <= times[-1] <= 34100
     assert told(host, b"") == [(DOWN, b"silent 2")] and host.waiting == 0
     assert told(host, encode(0, 1, ACK, b"", SEED)) == []
@@ -517,7 +518,7 @@ def test_an_answer_ends_the_back_off():
     host.tick(400)
     host.output()
     told(host, encode(0, 1, ACK, b"", SEED), 500)
-    assert frames(host.output())[0][0] == 1 and host.deadline() == 500 + 300 + 16 + 4096 * 10000 // 115200
+    assert frames(host.output())[0][0] == 1 and host.deadline() == 500 + 300 + 15 + 4096 * 10000 // 115200
 
 
 def test_a_record_too_long_for_the_receiver_is_counted():

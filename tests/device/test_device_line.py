@@ -140,6 +140,7 @@ def test_on_a_uart_noise_forges_no_ctrl_c(agent, tmp_path):
             host.write(stray)
             host.type("say ha")
             host.expect(b"I said ha.\n> ")
+        host.run(lambda: not host.line.waiting)
         host.write(b"\x03\x03\x03")
         host.run(lambda: host.of(DOWN) == [b"closed 0"])
         assert uart.wait() == 130
