@@ -14,7 +14,7 @@ from clawlite.core.errors import ClawError
 from clawlite.core.memories import CONVERSATION, PER_CHANNEL, PER_IDENTITY
 from clawlite.core.turn import Message
 from clawlite.linux.memory_files import read_below
-from clawlite.linux.memory_methods import ask, compact
+from clawlite.core.memory_methods import ask, compact
 
 MAX_FILE, MAX_FILES = 16384, 32768       # bytes that are read of a context file, and of all of them
 MAX_MESSAGES = 400              # of the store, that are read to go on with

@@ -47,7 +47,7 @@ class Kept:
     def memories(self):
         """Return the methods of the agent's stores (memory_methods.py)."""
         if self._memories is None:
-            from clawlite.linux.memory_methods import Memories
+            from clawlite.core.memory_methods import Memories
             self._memories = Memories(self._agent)
         return self._memories
 

@@ -16,7 +16,7 @@ from clawlite.core.session import Session
 from clawlite.linux.channels import Channels
 from clawlite.linux.files import open_image
 from clawlite.linux.jsontext import dumps, loads
-from clawlite.linux.memory_methods import Memories
+from clawlite.core.memory_methods import Memories
 from clawlite.linux.memory_sql import Database
 from clawlite.linux.memory_stores import Stores
 

@@ -13,7 +13,7 @@ from clawlite.core.errors import InvalidParams
 from clawlite.core.memories import (CHECKPOINT, CONVERSATION, GLOBAL, KEY_VALUE, MAX_TOP, PER_CHANNEL, PER_IDENTITY, SCOPES, SEMANTIC, STRATEGIES,
                                     SUMMARIZE, TYPES, VECTOR, WINDOW, WORKSPACE, Store, stores)
 from clawlite.core.rpc import field
-from clawlite.linux.instant import from_iso8601
+from clawlite.core.instant import from_iso8601
 
 MAX_ENTRIES = 256               # of one request
 MAX_NAME = 256                  # characters of an identity or a channel
@@ -66,11 +66,11 @@ class Memories:
 
     def about(self) -> list:
         """Return lines for a person: the stores, and which of them keeps the conversation."""
-        from clawlite.linux.conversation import store_of
         said = ["%-20s %s, %s%s" % (store.name, TYPES[store.type], SCOPES[store.scope], ", power-safe" if store.lasting else "") for store in self.stores]
-        place = store_of(self.stores, "")
-        return said + ["%s keeps this conversation over sessions." % place[0].name if place else
-                       "No store of type conversation is declared: what is said here does not survive the session."]
+        for store in self.stores:
+            if store.type == CONVERSATION:          # the first has it
+                return said + ["%s keeps this conversation over sessions." % store.name]
+        return said + ["No store of type conversation is declared: what is said here does not survive the session."]
 
     def _store(self, name: str) -> Store:
         for store in self.stores:

@@ -3,7 +3,7 @@ from clawlite.core.effect import ASK, REMEMBER
 from clawlite.core.errors import ClawError, InvalidParams
 from clawlite.core.memories import (CHECKPOINT, CONVERSATION, FTS, GLOBAL, KEY_VALUE, NEVER, PER_CHANNEL, PER_IDENTITY, RECIPROCAL, SEMANTIC,
                                     SUMMARIZE, TRUNCATE, VECTOR, WINDOW, WORKSPACE)
-from clawlite.linux.memory_methods import Memories, compact
+from clawlite.core.memory_methods import Memories, compact
 
 ID = "C1A00000-0000-4000-8000-000000000001"
 CONTEXT = {"request_id": ID}
