@@ -96,6 +96,7 @@ class Relay:
     def _spawn(self, files: list):
         self._mark = b"\0%s\0" % os.urandom(8).hex().encode()
         self._held = b""                # output that may be the beginning of the mark
+        self._struck = False            # a SIGINT was sent to it
         self._phase = 0                 # 0 starting, 1 boot.py and main.py run, 2 a banner is passed over, 3 REPL, 4 ending
         unread = struct.unpack("i", fcntl.ioctl(self._stdin, termios.FIONREAD, b"\0" * 4))[0]
         if unread:                      # typed ahead of the reset
@@ -117,7 +118,8 @@ class Relay:
         self._stdout = None
         if self._phase == 0:
             raise self._no_start(f"exit code {code}")
-        if code == -signal.SIGINT:      # interrupted where no code ran any more: a board would be at its prompt
+        if self._struck and code in (-signal.SIGINT, 1):    # where no code ran any more, or in the middle of a collection, which the
+            # unix port does not survive (nor a second one before it took note of the first): a board would be at its prompt
             self._spawn([])
             return
         self._show(b"MPY: soft reboot\r\n")
@@ -218,7 +220,7 @@ class Relay:
         if self._process.poll() is not None:
             return
         if self._is_running():
-            self._process.send_signal(signal.SIGINT)
+            self._strike()
         elif self._phase == 3:
             try:
                 os.write(self._feed, b"\x03")
@@ -226,12 +228,16 @@ class Relay:
             except BlockingIOError:     # a full ring has no room for it on a board either
                 pass
 
+    def _strike(self):
+        self._struck = True
+        self._process.send_signal(signal.SIGINT)
+
     def _look_after_interrupt(self):
         """A 0x03 that no prompt has read: a program began meanwhile, and is meant."""
         self._late = struct.unpack("i", fcntl.ioctl(self._stdin, termios.FIONREAD, b"\0" * 4))[0] > 0
         if self._late and self._process.poll() is None and self._is_running():
             os.read(self._stdin, 1)
-            self._process.send_signal(signal.SIGINT)
+            self._strike()
             self._late = False
 
     # -- the loop

@@ -76,6 +76,17 @@ def test_ctrl_c_interrupts_main_and_leaves_its_variables(tmp_path):
 
 
 @needs_micropython
+@needs_micropython
+def test_ctrl_c_in_a_collection_ends_at_the_prompt_too(tmp_path):
+    main = "import gc\nkept = [[n] for n in range(4000)]\nprint('works')\nwhile True:\n    gc.collect()\n"
+    with simulated(tmp_path / "flash", main=main, heap="512k") as sim, Client(sim.path) as client:
+        for _ in range(8):              # the unix port does not survive most of these
+            client.send(b"\r\x04")
+            client.expect(b"works")
+            client.send(b"\x03")
+            client.expect(b">>> ")
+
+
 def test_ctrl_c_interrupts_what_began_just_before_and_loses_nothing_typed_ahead():
     with Sim() as board, Client(board.path) as client:
         client.expect(PROMPT)
