@@ -23,12 +23,12 @@ def text(words: int = 31) -> str:
     return " ".join(_RANDOM.choices(_WORDS, cum_weights=_WEIGHTS, k=words))[:290]
 
 
-def opened(folder: str, lasting: bool = False) -> tuple:
+def opened(folder: str, lasting: bool = False, thrifty: bool = False) -> tuple:
     """Return (stores over *folder*, a semantic store)."""
     from clawlite.linux.memory_sql import Database
     from clawlite.linux.memory_stores import Stores
     os.makedirs(folder, exist_ok=True)
-    store = Store(["s", 1, 0, None, None, 0, False, 2, 0, 10, lasting, None, None, None])
+    store = Store(["s", 1, 0, None, None, 0, False, 2, 0, 10, lasting, None, None, None, thrifty])
     return Stores(Database(folder), lambda: time.time_ns() // 1000000, dumps, loads), store
 
 
@@ -54,9 +54,11 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def one_by_one(folder: str) -> dict:
-    """Kill-safe: each entry is a commit of its own, and every 512 the words of those are put into the index."""
-    stores, store = opened(folder)
+def one_by_one(folder: str, thrifty: bool) -> tuple:
+    """Return (ns of each entry, bytes written for one).  Kill-safe: each entry is acknowledged by itself, in a commit, or in the journal where
+    the store is *thrifty*; every 512 the words of those are put into the index.
+    """
+    stores, store = opened(folder, False, thrifty)
     run(stores, [job(store, 0)])
     jobs, spent, before = [job(store, number + 1) for number in range(ENTRIES)], [], written()
     for one in jobs:
@@ -64,7 +66,7 @@ def one_by_one(folder: str) -> dict:
         run(stores, [one])
         spent.append(time.perf_counter_ns() - begin)
     stores.close()
-    return {"store": spent, "written": [(written() - before) / ENTRIES]}
+    return spent, [(written() - before) / ENTRIES]
 
 
 def grouped(folder: str, rounds: int) -> list:
@@ -105,7 +107,9 @@ def asked(folder: str) -> dict:
 
 
 def main(folder: str, rounds: int):
-    found = one_by_one(os.path.join(folder, "one"))
+    found = {}
+    for name, thrifty in (("", False), ("thrifty ", True)):
+        found[name + "store"], found[name + "written"] = one_by_one(os.path.join(folder, name + "one"), thrifty)
     found["grouped"] = grouped(os.path.join(folder, "grouped"), rounds)
     found.update(asked(os.path.join(folder, "many")))
     print(json.dumps(found))

@@ -81,7 +81,8 @@ def _rows(image) -> int:
 
 def _store(store) -> dict:
     return {"name": store.name, "type": memories.TYPES[store.type], "scope": memories.SCOPES[store.scope], "max_age_s": store.max_age_s,
-            "max_entries": store.max_entries, "compaction": memories.STRATEGIES[store.compaction], "promise": "power-safe" if store.lasting else "kill-safe"}
+            "max_entries": store.max_entries, "compaction": memories.STRATEGIES[store.compaction], "promise": "power-safe" if store.lasting else "kill-safe",
+            "wear_saving": store.saves_wear}
 
 
 def _tool(image, name: str) -> dict:

@@ -32,10 +32,14 @@ def refuse(manifest) -> None:
         _store(store, problem)
         _path(manifest, store, problem)
     names = [store.name for store in stores]
-    for number, name in enumerate(manifest.settings.memory.power_safe or ()):
-        if name not in names:
-            manifest.problems.add(manifest.settings.place, ("memory", "power_safe", number), f"there is no store {quoted(name)}",
-                                  hint=did_you_mean(name, names))
+    files = [store.name for store in stores if store.type == "workspace"]
+    for promise in ("power_safe", "wear_saving"):
+        for number, name in enumerate(getattr(manifest.settings.memory, promise) or ()):
+            if name not in names:
+                manifest.problems.add(manifest.settings.place, ("memory", promise, number), f"there is no store {quoted(name)}",
+                                      hint=did_you_mean(name, names))
+            elif promise == "wear_saving" and name in files:
+                manifest.problems.add(manifest.settings.place, ("memory", promise, number), "a file of a workspace is written whole", hint="remove it")
 
 
 def _store(store, problem) -> None:
@@ -102,7 +106,8 @@ def _record(manifest, store) -> list:
             min(most, keep.max_entries) if keep and keep.max_entries else None, strategy, compacts,
             SEARCHES[search and search.strategy], FUSIONS[search and search.fusion], min(search and search.top_k or TOP_K, memories.MAX_TOP),
             store.name in (manifest.settings.memory.power_safe or ()), path, store.max_size_mb and store.max_size_mb << 20,
-            min(most, shots.max_snapshots) if shots and shots.max_snapshots else None]
+            min(most, shots.max_snapshots) if shots and shots.max_snapshots else None,
+            store.name in (manifest.settings.memory.wear_saving or ())]
 
 
 def _compaction(store) -> tuple:

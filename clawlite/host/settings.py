@@ -108,8 +108,10 @@ class Sandbox(Strict):
 
 
 class Memory(Strict):
-    """What the Memory's stores promise: acknowledged entries of ``power_safe`` ones survive a power cut."""
+    """What the Memory's stores promise: acknowledged entries of ``power_safe`` ones survive a power cut; of ``wear_saving`` ones fewer
+    bytes are written."""
     power_safe: list[Text] | None = None
+    wear_saving: list[Text] | None = None
 
 
 Registry = Annotated[str, text_like(r"^https://[^\s?#@/]+(/[^\s?#]*)?\Z", "an https:// URL without a query", "https://claw.example.com/registry")]

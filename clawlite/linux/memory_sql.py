@@ -5,6 +5,7 @@
     places    a part of a store (global, of an identity, of a channel), and how far its words are indexed
     words     FTS5 over entries.content, written in batches (memory_search.py); which entries a word is in, and not where in them
     vectors   what callers gave, normalised, float32
+    folded    up to which record the journal is in here (memory_journal.py)
 
 1. WAL.  A commit is a write(2) into the log: what it has returned for survives kill -9.  A power-safe commit syncs the log first.
 2. Pages of 1024 bytes: an entry is short, and a commit writes whole pages.
@@ -12,6 +13,7 @@
 4. ``_sqlite3`` is the C half of ``sqlite3``: it is loaded with the first request, in the worker's thread, without datetime.
 """
 import os
+from errno import EDQUOT, EFBIG, ENOSPC, errorcode
 
 from clawlite.core.errors import QueryFailed, StoreError
 from clawlite.linux.files import state_folder
@@ -26,6 +28,8 @@ MIGRATIONS = (
     CREATE TABLE vectors(id INTEGER PRIMARY KEY, vector BLOB NOT NULL);
     CREATE VIRTUAL TABLE words USING fts5(content, content='entries', content_rowid='id', tokenize='unicode61 remove_diacritics 2', detail=none);
     INSERT INTO words(words, rank) VALUES('automerge', 8);""",
+    """CREATE TABLE folded(upto INTEGER NOT NULL);
+    INSERT INTO folded VALUES(0);""",
 )
 _WORDS = {                      # beginning of SQLite's name of an error -> (what it means, what helps)
     "SQLITE_FULL": ("the disk is full", "make room where this agent keeps its state"),
@@ -45,7 +49,7 @@ class Database:
     """
 
     def __init__(self, folder: str):
-        self._folder = folder
+        self.folder = folder
         self.path = os.path.join(folder, FILE)
         self._connection = None
         self._syncs = False
@@ -67,16 +71,20 @@ class Database:
 
     def begin(self, lasting: bool):
         """Begin to write; *lasting*: what is committed survives a power cut."""
+        self.check_writable()
+        if lasting != self._syncs:
+            self.run("PRAGMA synchronous=%s" % ("FULL" if lasting else "NORMAL"))
+            self._syncs = lasting
+        self.run("BEGIN IMMEDIATE")
+
+    def check_writable(self):
+        """Raise ``StoreError`` where nothing can be written."""
         if self.read_only:
             self.close()                # it may have been mended
         if self._connection is None:
             self._open()
         if self.read_only:
             raise StoreError("the memory %s cannot be written" % self.path, "make its folder and its file writable")
-        if lasting != self._syncs:
-            self.run("PRAGMA synchronous=%s" % ("FULL" if lasting else "NORMAL"))
-            self._syncs = lasting
-        self.run("BEGIN IMMEDIATE")
 
     def commit(self):
         self.run("COMMIT")
@@ -84,10 +92,13 @@ class Database:
     def rollback(self):
         """Undo what was begun; a connection that cannot even do that is given up."""
         try:
-            if self._connection is not None and self._connection.in_transaction:
+            if self.in_transaction():
                 self.run("ROLLBACK")
         except Exception:               # whatever it is: the next request opens the file anew
             self.close()
+
+    def in_transaction(self) -> bool:
+        return self._connection is not None and self._connection.in_transaction
 
     def changed(self):
         """Return what differs once another process has written, or the file was opened anew."""
@@ -107,7 +118,7 @@ class Database:
             from _sqlite3 import Error, connect
         except ImportError:
             raise StoreError("this Python has no SQLite, and so no memory", "install a Python with the module sqlite3") from None
-        make_folder(self._folder)
+        make_folder(self.folder)
         self._opened += 1
         self._syncs = self.read_only = False
         try:
@@ -158,7 +169,7 @@ class Database:
                 self.run(statement)
         self.run("PRAGMA user_version=%d" % len(MIGRATIONS))
         self.run("COMMIT")
-        sync_folder(self._folder)
+        sync_folder(self.folder)
 
 
 def _size(path: str) -> int:
@@ -172,8 +183,15 @@ def _name(e) -> str:
     return getattr(e, "sqlite_errorname", None) or ""
 
 
+def is_full(e) -> bool:
+    """Return whether *e* says that the disk, or what this agent may use of it, is full, or may be."""
+    return isinstance(e, OSError) and e.errno in (ENOSPC, EDQUOT, EFBIG) or _name(e).startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE"))
+
+
 def failure(e, path: str, query: bool = False) -> StoreError:
     """Return the error that tells of *e*, an ``_sqlite3.Error`` or an ``OSError``, of the file *path*."""
+    if isinstance(e, OSError) and is_full(e):
+        return StoreError("the memory %s: the disk is full" % path, _WORDS["SQLITE_FULL"][1], {"cause": errorcode[e.errno]})
     if isinstance(e, OSError):
         return StoreError("the memory %s: %s" % (path, e.strerror), "make its folder writable")
     name = _name(e)

@@ -1,34 +1,30 @@
 """What the memory does with a request (core/memories.py): the verbs, over one database, in one thread.
 
     store    (request_id or None, entries) -> {"stored", "ids"}, and "is_full" when it should be compacted
-    query    (kind, what, most, vector)    -> {"entries"}, and "truncated": true when more matched than one answer holds
-    oldest   None                          -> [(part, id of the last, text, entries before), ...] for a summary
-    replace  (id of the last, summary)     -> entries after
-    compact  strategy                      -> (entries before, entries after)
+    query                                  memory_reading.py
+    oldest, replace, compact               memory_compact.py
 
 1. Requests that write and stand one after the other are one commit: it is acknowledged when it is on the disk, or none of it is.
 2. A request is remembered with its first entry, in the same commit: after a kill, a retry finds it or nothing.
 3. Words go into the index every ``BATCH`` entries; what is not there yet is looked at by itself.  What is forgotten is deleted then.
+4. Entries of a wear-saving store go into the journal, and from there into the database many at once, and before anything reads them.
 """
 from binascii import crc32
 
-from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError, InvalidParams, StoreError, unexpected
-from clawlite.core.memories import CONVERSATION, KEY_VALUE, SEMANTIC, SUMMARIZE, TRUNCATE, WORKSPACE
+from clawlite.core.memories import KEY_VALUE, SUMMARIZE, TRUNCATE, WORKSPACE
 from clawlite.core.render import canonical
 from clawlite.linux import memory_search
+from clawlite.linux.memory_compact import SEARCHED, WINDOW, Compaction
+from clawlite.linux.memory_journal import Journal, fold
 from clawlite.linux.memory_places import KEPT, KEPT_MS, Places
-from clawlite.linux.memory_sql import failure
+from clawlite.linux.memory_reading import Reading
+from clawlite.linux.memory_sql import failure, is_full
 
 BATCH = 512                     # entries of a place between two visits to the index: 2.5 KB are written for each; 3.2 with 256, 29 with 1
-WINDOW = 1000                   # entries that a compaction leaves where the store names no number
 MAX_CONTENT = 262144            # bytes of one entry
-MAX_ANSWER = 1048576            # characters of content in one answer
 MAX_SAME = 64                   # old values of one key that are kept for the sake of requests
-_SUMMARY_BYTES = 24000          # of the entries that one summary is made of
-_SUMMARY_LEAST = 8              # entries of a place for which one is worth while
-_SEARCHED = (CONVERSATION, SEMANTIC)
-_FIELDS = "id, at, key, content, is_json, metadata"
+_READS, _COMMITS, _APPENDS = range(3)
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY")
 
 
@@ -42,40 +38,80 @@ class Stores:
     """
 
     def __init__(self, db, clock, dumps, loads, files=None):
-        self._db, self._clock, self._dumps, self._loads, self._files = db, clock, dumps, loads, files
+        self._db, self._clock, self._dumps, self._files = db, clock, dumps, files
         self._places = Places(db)
+        self._journal = Journal(db.folder)
+        self._stores = {}               # name -> store, of the jobs that have come
         self._seen = None               # what the database had of others when it was last asked
-        self._verbs = {"store": self._store, "query": self._query, "oldest": self._oldest, "replace": self._replace, "compact": self._compact}
+        compaction = Compaction(db, self._places, clock, dumps)
+        self._verbs = {"store": self._store, "query": Reading(db, self._places, clock, loads, files).query, "oldest": compaction.oldest, "replace": compaction.replace,
+                       "compact": compaction.compact}
 
     def run(self, jobs: list) -> list:
         """Return [(number, outcome), ...] of *jobs* [(number, verb, store, part, details)], in their order."""
-        ended, writing = [], []
-        for job in jobs:
-            if job[1] in ("query", "oldest"):
-                ended += self._write(writing) + [(job[0], self._read(job))]
-                writing = []
-            else:
-                writing.append(job)
-        return ended + self._write(writing)
+        ended, group, last = [], [], None
+        ways = [self._way(job) for job in jobs]
+        self._journal.lock(_APPENDS in ways)
+        try:
+            for job, way in zip(jobs, ways):
+                if way != last:
+                    ended += self._go(last, group)
+                    group, last = [], way
+                group.append(job)
+            return ended + self._go(last, group)
+        finally:
+            self._journal.unlock()
 
     def close(self):
         """End; what is not yet in the index is found without it."""
+        if self._journal.entries:
+            try:
+                if self._journal.lock(False):
+                    self._heed(True)
+            except Exception:           # it stays in the journal
+                self._db.rollback()
+        self._journal.close()
         self._db.close()
+
+    def _way(self, job: tuple) -> int:
+        store = job[2]
+        self._stores[store.name] = store
+        if job[1] != "store":
+            return _READS if job[1] in ("query", "oldest") else _COMMITS
+        return _APPENDS if store.saves_wear and store.type != WORKSPACE else _COMMITS
+
+    def _go(self, way, jobs: list) -> list:
+        if not jobs:
+            return []
+        if way == _READS:
+            return [(job[0], self._read(job)) for job in jobs]
+        return self._append(jobs) if way == _APPENDS else self._write(jobs)
 
     def _read(self, job: tuple) -> tuple:
         try:
-            self._heed()
+            self._heed(job[2].saves_wear)
+            return True, self._verbs[job[1]](*job[2:])
+        except Exception as e:
+            if is_full(e) and not self._journal.is_empty():
+                return self._peek(job)
+            return False, self._failed(e, True)
+
+    def _peek(self, job: tuple) -> tuple:
+        """Read where the disk has no room for what is in the journal: it is folded, and that is undone."""
+        try:
+            self._forget()
+            self._db.begin(False)
+            fold(self._db, self._journal)
             return True, self._verbs[job[1]](*job[2:])
         except Exception as e:
             return False, self._failed(e, True)
+        finally:
+            self._forget()
 
     def _write(self, jobs: list) -> list:
-        if not jobs:
-            return []
         outcomes = []
         try:
-            self._db.begin(any([job[2].lasting for job in jobs]))
-            self._heed()
+            self._begin(any([job[2].lasting for job in jobs]), any([job[2].saves_wear for job in jobs]))
             for job in jobs:
                 try:
                     outcomes.append((job[0], (True, self._verbs[job[1]](*job[2:]))))
@@ -89,9 +125,88 @@ class Stores:
                 return [ended for job in jobs for ended in self._write([job])]
             return [(job[0], (False, error)) for job in jobs]
 
-    def _failed(self, e, query: bool) -> ClawError:
+    def _append(self, jobs: list) -> list:
+        """Put the entries of *jobs* into the journal, in one write(2)."""
+        outcomes, records, now = [], [], self._clock()
+        try:
+            self._db.check_writable()           # what is acknowledged must be found
+            self._heed(self._journal.is_full())
+            if None in [self._places.find(job[2], job[3], now) for job in jobs]:
+                return self._write(jobs)        # the first entry of a place is a commit
+            for number, _, store, part, details in jobs:
+                try:
+                    stored, rows, vectors = self._accept(store, part, self._places.find(store, part, now), details, now)
+                    outcomes.append((number, (True, stored)))
+                    if rows:
+                        records.append((store.name, part, rows, vectors))
+                except InvalidParams as e:
+                    outcomes.append((number, (False, e)))
+            if records:
+                self._journal.append(records, any([job[2].lasting for job in jobs]))
+        except Exception as e:
+            error = self._failed(e, False)
+            return [(job[0], (False, error)) for job in jobs]
+        for job, (_, (done, value)) in zip(jobs, outcomes):
+            if done:
+                self._ask(job[2], job[3], value, now)
+        return outcomes
+
+    def _ask(self, store, part: str, stored: dict, now: int):
+        """Add to what was *stored* that the place is full, where a compaction is worth while; what the journal has counts."""
+        if self._is_filled(store, self._places.find(store, part, now), now):
+            try:
+                self._heed(True)
+                if self._is_full(store, self._places.find(store, part, now), now):
+                    stored["is_full"] = True
+            except Exception:           # what was stored stands in the journal
+                self._forget()
+
+    def _begin(self, lasting: bool, folds: bool):
+        """Begin a commit, with all that others have written known."""
+        self._db.begin(lasting)
+        while self._heed(folds):
+            self._db.begin(lasting)
+
+    def _heed(self, folds: bool) -> bool:
+        """Forget what is known when another process has written.  *folds*: what is in the journal is to be in the database.
+
+        Returns whether it was folded: a commit that had begun has ended then.
+        """
+        changed = self._db.changed()
+        if changed != self._seen:
+            self._places.forget()
+            self._journal.forget()
+        self._seen = changed
+        if not self._journal.is_strange() and not (folds and self._journal.entries):
+            return False
+        self._db.rollback()
+        if self._journal.is_strange():
+            self._places.forget()
+        self._fold()
+        return True
+
+    def _fold(self):
+        """Move the journal into the database, and do there what the new entries bring with them."""
+        now, parts = self._clock(), {}
+        if self._journal.is_empty():
+            return self._journal.follow(self._db.row("SELECT upto FROM folded")[0])
+        self._db.begin(True)
+        for name, part, keys in fold(self._db, self._journal):
+            parts.setdefault((name, part), []).extend(keys)
+        for (name, part), keys in parts.items():
+            if name in self._stores:        # else it is done when the store is first asked for again
+                self._tidy(self._stores[name], self._places.find(self._stores[name], part, now), keys, now)
+        upto = self._db.row("SELECT upto FROM folded")[0]
+        self._db.commit()
+        self._journal.clear(upto)
+
+    def _forget(self):
         self._db.rollback()
         self._places.forget()
+        self._journal.forget()
+
+    def _failed(self, e, query: bool) -> ClawError:
+        self._forget()
         if isinstance(e, ClawError):
             return e
         if isinstance(e, OSError) or type(e).__module__ == "sqlite3":
@@ -101,34 +216,41 @@ class Stores:
             return error
         return unexpected(e)
 
-    def _heed(self):
-        """Forget what is known when another process has written."""
-        changed = self._db.changed()
-        if changed != self._seen:
-            self._places.forget()
-            self._seen = changed
-
     # -- store
 
     def _store(self, store, part: str, details: tuple) -> dict:
-        request_id, entries = details
         now = self._clock()
         place = self._places.find(store, part, now, True)
+        stored, rows, vectors = self._accept(store, part, place, details, now)
+        if rows:
+            self._db.many("INSERT INTO entries VALUES(?, ?, ?, ?, ?, ?, ?)", rows)
+            if vectors:
+                self._db.many("INSERT INTO vectors VALUES(?, ?)", vectors)
+            self._tidy(store, place, [entry[0] for entry in details[1]], now)
+            if self._is_filled(store, place, now) and self._is_full(store, place, now):
+                stored["is_full"] = True
+        return stored
+
+    def _accept(self, store, part: str, place, details: tuple, now: int) -> tuple:
+        """Return (what the caller gets, rows, vectors) of new entries; no rows where the request is known.  Raises ``InvalidParams``."""
+        request_id, entries = details
         texts = [self._text(entry[1], number) for number, entry in enumerate(entries)]
         mark = _fingerprint(store, part, entries)
         known = self._known(request_id, mark, now)
         if known is not None:
-            return known
+            return known, (), ()
         if store.type == WORKSPACE:
             self._files.write(store, part, [(entry[0], text) for entry, (text, _) in zip(entries, texts)])
-        first = place.last + 1
         place.at = max(now, place.at)
-        self._insert(store, place, entries, texts, self._request(request_id, mark, place, len(entries)))
-        self._tidy(store, place, [entry[0] for entry in entries], now)
-        stored = {"stored": len(entries), "ids": [place.name(id) for id in range(first, place.last + 1)]}
-        if store.compacts and store.compaction in (SUMMARIZE, TRUNCATE) and self._is_full(store, place, now):
-            stored["is_full"] = True
-        return stored
+        request, rows, vectors, id = self._request(request_id, mark, place, len(entries)), [], [], place.last
+        for (key, _, metadata, vector), (text, is_json) in zip(entries, texts):
+            id += 1
+            rows.append([id, place.at, key, None if store.type == WORKSPACE else text, is_json, metadata and self._dumps(metadata), request])
+            request = None
+            if vector:
+                vectors.append([id, memory_search.packed(vector)])
+        place.last = id
+        return {"stored": len(rows), "ids": [place.name(row[0]) for row in rows]}, rows, vectors
 
     def _known(self, request_id, mark: bytes, now: int):
         """Return what a request with this id gave, or None.  Raises ``InvalidParams`` when it had other entries."""
@@ -157,22 +279,9 @@ class Stores:
             raise InvalidParams("entries[%d].content: expected at most %d bytes" % (number, MAX_CONTENT))
         return text, text is not content
 
-    def _insert(self, store, place, entries: list, texts: list, request):
-        rows, vectors, id = [], [], place.last
-        for (key, _, metadata, vector), (text, is_json) in zip(entries, texts):
-            id += 1
-            rows.append((id, place.at, key, None if store.type == WORKSPACE else text, is_json, metadata and self._dumps(metadata), request))
-            request = None
-            if vector:
-                vectors.append((id, memory_search.packed(vector)))
-        self._db.many("INSERT INTO entries VALUES(?, ?, ?, ?, ?, ?, ?)", rows)
-        if vectors:
-            self._db.many("INSERT INTO vectors VALUES(?, ?)", vectors)
-        place.last = id
-
     def _tidy(self, store, place, keys: list, now: int):
         """Do what new entries bring with them: old values of their keys go, and after a batch the rest."""
-        if store.type not in _SEARCHED:
+        if store.type not in SEARCHED:
             for key in dict.fromkeys(keys):
                 self._shorten(store, place, key, now)
             if store.type == KEY_VALUE and store.max_entries:
@@ -204,123 +313,20 @@ class Stores:
             gone = [(key, place.base, place.last) for key, in oldest]
             self._db.many("DELETE FROM entries WHERE key=? AND id BETWEEN ? AND ?", gone)
 
-    def _is_full(self, store, place, now: int) -> bool:
-        """Return whether it should be compacted; that is not asked again before some entries more have come."""
+    def _is_filled(self, store, place, now: int) -> bool:
+        """Return whether it may be time for a compaction that is done by itself; that is not asked again before some entries more have come."""
         most = store.max_entries or WINDOW
+        if not store.compacts or store.compaction not in (SUMMARIZE, TRUNCATE):
+            return False
         if place.last - place.asked < max(8, most // 8) and place.asked != place.base:
             return False
-        if place.last - self._places.floor(place, store, now) + 1 < most or self._places.count(place, place.base, store) < most:
+        return place.last - self._places.floor(place, store, now) + 1 >= most
+
+    def _is_full(self, store, place, now: int) -> bool:
+        if self._places.count(place, place.base, store) < (store.max_entries or WINDOW):
             return False
         place.asked = place.last
         return True
-
-    # -- query
-
-    def _query(self, store, part: str, details: tuple) -> dict:
-        kind, what, top, vector = details
-        now = self._clock()
-        place = self._places.find(store, part, now)
-        if place is None:
-            return {"entries": []}
-        floor = self._places.floor(place, store, now)
-        if kind == "key":
-            most = 1 if store.type in (KEY_VALUE, WORKSPACE) else min(top, store.snapshots or top)
-            rows = self._db.run("SELECT %s FROM entries WHERE key=? AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?" % _FIELDS,
-                                (what, floor, place.last, most))
-        elif kind == "time-range":
-            first, last = self._places.since(place, what[0], floor), self._places.since(place, what[1] + 1, floor) - 1
-            answer = self._answer(store, part, place, self._alive(store, first, last, place, top + 1), top)
-            answer["entries"].reverse()
-            return answer
-        else:
-            found = memory_search.search(self._db, place, floor, store, (what, vector, 4 * top if store.type == KEY_VALUE else top))
-            if store.type not in _SEARCHED:
-                alive = {row[0] for row in self._alive(store, floor, place.last, place, -1)}
-                found = [one for one in found if one[0] in alive]
-            rows = (self._db.row("SELECT %s FROM entries WHERE id=?" % _FIELDS, (id,)) for id, _ in found)
-            return self._answer(store, part, place, rows, top, dict(found))
-        return self._answer(store, part, place, rows, top)
-
-    def _alive(self, store, first: int, last: int, place, most: int):
-        """Return a cursor of rows from *first* to *last*, the newest first, without the old values of keys."""
-        shadowed = ""
-        if store.type in (KEY_VALUE, WORKSPACE):
-            shadowed = " AND NOT EXISTS (SELECT 1 FROM entries AS newer WHERE newer.key=entries.key AND newer.id>entries.id AND newer.id<=%d)" % place.last
-        return self._db.run("SELECT %s FROM entries WHERE id BETWEEN ? AND ?%s ORDER BY id DESC LIMIT ?" % (_FIELDS, shadowed),
-                            (first, last, most))
-
-    def _answer(self, store, part: str, place, rows, top: int, scores: dict = {}) -> dict:
-        """Return {"entries"} of at most *top* of *rows* as callers see them; with "truncated" when there are more, or they are too long."""
-        found, size = [], 0
-        for id, at, key, content, is_json, metadata in rows:
-            if store.type == WORKSPACE:
-                content = self._files.read(store, part, key)
-                if content is None:
-                    continue
-            size += len(content)
-            if len(found) >= top or found and size > MAX_ANSWER:
-                return {"entries": found, "truncated": True}
-            entry = {"id": place.name(id), "content": self._loads(content.encode()) if is_json else content,
-                     "timestamp": "%s.%03dZ" % (iso8601(at // 1000)[:-1], at % 1000)}
-            if id in scores:
-                entry["score"] = scores[id]
-            if key is not None:
-                entry["key"] = key
-            if metadata is not None:
-                entry["metadata"] = self._loads(metadata.encode())
-            found.append(entry)
-        return {"entries": found}
-
-    # -- compact
-
-    def _where(self, store, part, now: int) -> list:
-        if part is None:
-            return self._places.all(store, now)
-        place = self._places.find(store, part, now)
-        return [place] if place else []
-
-    def _compact(self, store, part, strategy: int) -> tuple:
-        now, before, after = self._clock(), 0, 0
-        most = store.max_entries or WINDOW
-        keep = max(1, most // 2) if strategy == TRUNCATE else most
-        for place in self._where(store, part, now):
-            floor = self._places.floor(place, store, now)
-            before += self._places.count(place, floor, store)
-            if store.type in _SEARCHED:
-                row = self._db.row("SELECT id FROM entries WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1 OFFSET ?", (floor, place.last, keep - 1))
-                floor = row[0] if row else floor
-                self._places.drop(place, floor)
-            after += self._places.count(place, floor, store)
-        return before, after
-
-    def _oldest(self, store, part, _) -> list:
-        now, found = self._clock(), []
-        for place in self._where(store, part, now):
-            floor = self._places.floor(place, store, now)
-            before = self._places.count(place, floor, store)
-            if before < _SUMMARY_LEAST:
-                continue
-            half = self._db.run("SELECT id, content FROM entries WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", (floor, place.last, before // 2)).fetchall()
-            each = _SUMMARY_BYTES // len(half)
-            part_of = self._db.row("SELECT part FROM places WHERE number=?", (place.number,))[0]
-            found.append((part_of, half[-1][0], "\n".join(["- " + content[:each] for _, content in half]), before))
-        return found
-
-    def _replace(self, store, part: str, details: tuple) -> int:
-        last, summary = details
-        now = self._clock()
-        place = self._places.find(store, part, now)
-        row = self._db.row("SELECT id, content FROM entries WHERE id=?", (last,)) if place else None
-        if row is None:
-            raise StoreError("store %s: what was summarized is gone" % store.name, "send this again")
-        floor = self._places.floor(place, store, now)
-        count = self._db.row("SELECT count(*) FROM entries WHERE id BETWEEN ? AND ?", (floor, last))[0]
-        self._places.drop(place, last)
-        self._places.unindex(place, [row])
-        self._db.run("UPDATE entries SET content=?, is_json=0, metadata=? WHERE id=?", (summary, self._dumps({"summary_of": count}), last))
-        if last <= place.indexed:
-            self._db.run("INSERT INTO words(rowid, content) VALUES(?, ?)", (last, summary))
-        return self._places.count(place, floor, store)
 
 
 def _fingerprint(store, part: str, entries: list) -> bytes:

@@ -45,20 +45,20 @@ def test_a_store_is_a_record_of_the_image(tmp_path):
                   "search": {"strategy": "vector-only", "fusion": "linear-combination", "top_k": 5}}, {"name": "prefs", "type": "key-value",
                   "isolation": "per-identity"}, {"name": "files", "type": "workspace", "path": "~/w/{identity_name}/{tenant_id}", "max_size_mb": 3},
                   {"name": "tasks", "type": "checkpoint", "checkpoint": {"max_snapshots": 3, "ttl": "2h"}, "retention": {"max_age": "1d"}},
-                  settings='tenant_id = "acme"\n[memory]\npower_safe = ["prefs"]\n')
+                  settings='tenant_id = "acme"\n[memory]\npower_safe = ["prefs"]\nwear_saving = ["facts", "prefs"]\n')
     assert found.section(MEMORY) == [
-        ["talk", 0, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, None],
-        ["facts", 1, 2, 2592000, 10000, memories.TRUNCATE, True, memories.VECTOR, memories.LINEAR, 5, False, None, None, None],
-        ["prefs", 2, 1, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, True, None, None, None],
-        ["files", 3, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, "~/w/gardener/acme", 3 << 20, None],
-        ["tasks", 4, 0, 7200, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, 3]]
+        ["talk", 0, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, None, False],
+        ["facts", 1, 2, 2592000, 10000, memories.TRUNCATE, True, memories.VECTOR, memories.LINEAR, 5, False, None, None, None, True],
+        ["prefs", 2, 1, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, True, None, None, None, True],
+        ["files", 3, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, "~/w/gardener/acme", 3 << 20, None, False],
+        ["tasks", 4, 0, 7200, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, 3, False]]
     assert "memory" in found.requires and found.agent.level == 1
     assert validate(GRAMMAR, found.part(MEMORY, 0, found.size_of(MEMORY)), root_type="memory").valid
     assert [store.name for store in memories.stores(found)] == ["talk", "facts", "prefs", "files", "tasks"]
 
 
-@pytest.mark.parametrize("record", [[], ["s"], ["s", 5, 0, None, None, 0, False, 0, 0, 1, False, None, None, None],
-                                    ["s", 0, 0, 0, None, 0, False, 0, 0, 1, False, None, None, None]])
+@pytest.mark.parametrize("record", [[], ["s"], ["s", 5, 0, None, None, 0, False, 0, 0, 1, False, None, None, None, False],
+                                    ["s", 0, 0, 0, None, 0, False, 0, 0, 1, False, None, None, None, False]])
 def test_another_shape_is_no_memory(record):
     with pytest.raises(ImageError, match="the memory has another shape"):
         memories.stores(type("Image", (), {"section": lambda self, number: [record]})())
@@ -113,6 +113,8 @@ def test_what_is_not_kept_is_refused_by_name(tmp_path, store, said):
 def test_a_promise_needs_its_store(tmp_path):
     assert refused(tmp_path, {"name": "notes", "type": "semantic"}, settings='[memory]\npower_safe = ["note"]\n') == [
         'memory.power_safe[0]: there is no store "note" - did you mean "notes"?']
+    assert refused(tmp_path, {"name": "files", "type": "workspace"}, settings='[memory]\nwear_saving = ["files"]\n') == [
+        "memory.wear_saving[0]: a file of a workspace is written whole - remove it"]
 
 
 def test_boards_have_no_stores_and_say_so(tmp_path):
@@ -122,11 +124,12 @@ def test_boards_have_no_stores_and_say_so(tmp_path):
 
 def test_inspect_shows_the_stores(tmp_path):
     folder = write(tmp_path / "a", {"name": "facts", "type": "key-value", "scope": "per-identity", "retention": {"max_age": "1h"}},
-                   settings='[memory]\npower_safe = ["facts"]\n')
+                   settings='[memory]\npower_safe = ["facts"]\nwear_saving = ["facts"]\n')
     assert clawlite("build", folder, cwd=tmp_path).returncode == 0
-    assert "\nstores\n  facts                key-value, per-identity, power-safe\n" in clawlite("inspect", folder / "claw.cbor", cwd=tmp_path).stdout
+    assert "\nstores\n  facts                key-value, per-identity, power-safe, wear-saving\n" in clawlite("inspect", folder / "claw.cbor", cwd=tmp_path).stdout
     assert json.loads(clawlite("inspect", folder / "claw.cbor", "--json", cwd=tmp_path).stdout)["stores"] == [
-        {"name": "facts", "type": "key-value", "scope": "per-identity", "max_age_s": 3600, "max_entries": None, "compaction": "none", "promise": "power-safe"}]
+        {"name": "facts", "type": "key-value", "scope": "per-identity", "max_age_s": 3600, "max_entries": None, "compaction": "none", "promise": "power-safe",
+         "wear_saving": True}]
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../USER.md", "a/../../b", "a//b", "", "./", "a/."])

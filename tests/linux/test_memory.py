@@ -19,7 +19,7 @@ from clawlite.linux.memory import Memory
 from clawlite.linux.memory_sql import FILE, Database
 
 STORES = [{"name": "talk", "type": "conversation"}, {"name": "facts", "type": "key-value", "scope": "per-identity"}, {"name": "notes", "type": "semantic"},
-          {"name": "files", "type": "workspace", "path": "/nowhere"}]
+          {"name": "files", "type": "workspace", "path": "/nowhere"}, {"name": "diary", "type": "conversation"}]
 
 
 class Operator(Agent):
@@ -62,7 +62,7 @@ def image(tmp_path_factory):
             "providers": [{"inline": {"protocol": "custom", "endpoint": "builtin:reflex", "model": "r", "auth": {"type": "none"}}}],
             "memory": {"inline": {"stores": [dict(store, path=str(folder) + "/w/{identity_name}/{tenant_id}") if "path" in store else store for store in STORES]}}}
     (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec}))
-    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\ntenant_id = "acme"\n[memory]\npower_safe = ["notes"]\n')
+    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\ntenant_id = "acme"\n[memory]\npower_safe = ["notes"]\nwear_saving = ["diary"]\n')
     (folder / "reflex.toml").write_text('[[rule]]\nwhen = ["hello"]\nsay = "Hello yourself."\n')
     done = clawlite("build", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -109,12 +109,13 @@ def test_identities_know_nothing_of_each_other(image, home):
         assert found(identity="alice") == ["A"] and found(identity="bob") == ["B"] and found(identity="carol") == [] == found()
 
 
-def test_two_processes_share_a_memory(image, home):
+@pytest.mark.parametrize("store", ["talk", "diary"])
+def test_two_processes_share_a_memory(image, home, store):
     with serve(image, home) as one, serve(image, home) as two:
         for number in range(20):
-            assert "result" in (one, two)[number % 2].put("talk", number.__str__(), number)
-        assert one.all("talk") == two.all("talk") == [str(n) for n in range(20)]
-        assert two.put("talk", "0", 0)["result"]["ids"] == ["entry-1-1"], "what one has stored the other knows"
+            assert "result" in (one, two)[number % 2].put(store, number.__str__(), number)
+        assert one.all(store) == two.all(store) == [str(n) for n in range(20)]
+        assert two.put(store, "0", 0)["result"]["ids"] == ["entry-1-1"], "what one has stored the other knows"
 
 
 def test_an_agent_that_is_not_asked_loads_no_database(image, home):
@@ -164,13 +165,14 @@ def test_a_file_of_a_newer_version_is_left_alone(image, home):
     before = database(home).read_bytes()
     with serve(image, home) as one:
         reply = one.put("talk", "hello", 1)
-        assert reply["error"]["code"] == -32030 and "newer version (99, this one knows 1)" in reply["error"]["message"] and answers(one)
+        assert reply["error"]["code"] == -32030 and "newer version (99, this one knows 2)" in reply["error"]["message"] and answers(one)
     assert database(home).read_bytes() == before
 
 
-def test_a_folder_that_cannot_be_written_is_read_all_the_same(image, home):
+@pytest.mark.parametrize("store", ["talk", "diary"])
+def test_a_folder_that_cannot_be_written_is_read_all_the_same(image, home, store):
     with serve(image, home) as one:
-        one.put("talk", "hello", 1)
+        one.put(store, "hello", 1)
         one.end()
         one.process.wait()
     folder = database(home).parent
@@ -178,46 +180,48 @@ def test_a_folder_that_cannot_be_written_is_read_all_the_same(image, home):
     folder.chmod(0o500)
     try:
         with serve(image, home, without_root_rights) as one:
-            reply = one.put("talk", "more", 2)
+            reply = one.put(store, "more", 2)
             assert reply["error"]["code"] == -32030 and "cannot be written" in reply["error"]["message"], reply
-            assert one.all("talk") == ["hello"] and answers(one)
+            assert one.all(store) == ["hello"] and answers(one)
             folder.chmod(0o700)
             database(home).chmod(0o600)
-            assert "result" in one.put("talk", "more", 2) and one.all("talk") == ["hello", "more"]
+            assert "result" in one.put(store, "more", 2) and one.all(store) == ["hello", "more"]
     finally:
         folder.chmod(0o700)
 
 
-def test_a_full_disk_is_one_clear_error_and_nothing_is_half_there(image, home):
+@pytest.mark.parametrize("store", ["talk", "diary"])
+def test_a_full_disk_is_one_clear_error_and_nothing_is_half_there(image, home, store):
     def small():
         resource.setrlimit(resource.RLIMIT_FSIZE, (300000, 300000))
     with serve(image, home, preexec_fn=small) as one:
         stored, failed = [], None
         for number in range(400):
-            reply = one.put("talk", "%d %s" % (number, "x" * 2000), number)
+            reply = one.put(store, "%d %s" % (number, "x" * 2000), number)
             if "error" in reply:
                 failed = reply["error"]
                 break
             stored.append("%d %s" % (number, "x" * 2000))
         assert failed["code"] == -32030 and "make room" in failed["data"]["hint"] and 50 < len(stored) < 400
-        assert one.all("talk") == stored and answers(one)
+        assert one.all(store) == stored and answers(one)
     with serve(image, home) as one:
-        assert one.all("talk") == stored
-        assert "result" in one.put("talk", "again", 1000)
+        assert one.all(store) == stored
+        assert "result" in one.put(store, "again", 1000)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may mount")
-def test_a_full_file_system(image, home):
+@pytest.mark.parametrize("store", ["talk", "diary"])
+def test_a_full_file_system(image, home, store):
     folder = database(home).parent
     folder.mkdir(parents=True)
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True).returncode:
         pytest.skip("this root may not mount")
     try:
         with serve(image, home) as one:
-            replies = [one.put("talk", "x" * 4000, number) for number in range(100)]
+            replies = [one.put(store, "x" * 4000, number) for number in range(100)]
             failed = [reply["error"] for reply in replies if "error" in reply]
             assert failed and {error["code"] for error in failed} == {-32030} and "full" in failed[0]["message"]
-            assert len(one.all("talk")) == 100 - len(failed) and answers(one)
+            assert len(one.all(store)) == 100 - len(failed) and answers(one)
             one.end()
             one.process.wait()
     finally:
@@ -266,7 +270,7 @@ def campaign(image, home, store: str, kills: int, seed: int, words=None) -> int:
     with serve(image, home) as one:
         one.all(store)                  # it goes on with what is there, also where that is nothing
     with sqlite3.connect(database(home)) as connection:
-        found = [content for content, in connection.execute("SELECT content FROM entries")]
+        found = [content for content, in connection.execute("SELECT content FROM entries ORDER BY id")]
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         connection.execute("INSERT INTO words(words) VALUES('integrity-check')")
     connection.close()
@@ -280,7 +284,7 @@ def check(found: list, acknowledged: list):
     assert {str(number) for number in acknowledged} <= whole, "what was acknowledged is there"
 
 
-@pytest.mark.parametrize("store", ["talk", "notes"])
+@pytest.mark.parametrize("store", ["talk", "notes", "diary"])
 def test_what_was_acknowledged_survives_kill_9(image, home, store):
     assert campaign(image, home, store, 6, 1) > 6
 

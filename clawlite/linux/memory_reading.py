@@ -1,0 +1,79 @@
+"""What the memory answers to a query: entries of one place, by key, time, words or vectors; called by memory_stores.py.
+
+    query    (kind, what, most, vector)    -> {"entries"}, and "truncated": true when more matched than one answer holds
+"""
+from clawlite.core.clock import iso8601
+from clawlite.core.memories import KEY_VALUE, WORKSPACE
+from clawlite.linux import memory_search
+from clawlite.linux.memory_compact import SEARCHED
+
+MAX_ANSWER = 1048576            # characters of content in one answer
+_FIELDS = "id, at, key, content, is_json, metadata"
+
+
+class Reading:
+    """Queries over one database.
+
+    db, places   ``memory_sql.Database``, ``memory_places.Places``
+    clock        function -> ms since 1970
+    loads        JSON
+    files        ``memory_files.Files``, or None where no store is a workspace
+    """
+
+    def __init__(self, db, places, clock, loads, files):
+        self._db, self._places, self._clock, self._loads, self._files = db, places, clock, loads, files
+
+    def query(self, store, part: str, details: tuple) -> dict:
+        kind, what, top, vector = details
+        now = self._clock()
+        place = self._places.find(store, part, now)
+        if place is None:
+            return {"entries": []}
+        floor = self._places.floor(place, store, now)
+        if kind == "key":
+            most = 1 if store.type in (KEY_VALUE, WORKSPACE) else min(top, store.snapshots or top)
+            rows = self._db.run("SELECT %s FROM entries WHERE key=? AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?" % _FIELDS,
+                                (what, floor, place.last, most))
+        elif kind == "time-range":
+            first, last = self._places.since(place, what[0], floor), self._places.since(place, what[1] + 1, floor) - 1
+            answer = self._answer(store, part, place, self._alive(store, first, last, place, top + 1), top)
+            answer["entries"].reverse()
+            return answer
+        else:
+            found = memory_search.search(self._db, place, floor, store, (what, vector, 4 * top if store.type == KEY_VALUE else top))
+            if store.type not in SEARCHED:
+                alive = {row[0] for row in self._alive(store, floor, place.last, place, -1)}
+                found = [one for one in found if one[0] in alive]
+            rows = (self._db.row("SELECT %s FROM entries WHERE id=?" % _FIELDS, (id,)) for id, _ in found)
+            return self._answer(store, part, place, rows, top, dict(found))
+        return self._answer(store, part, place, rows, top)
+
+    def _alive(self, store, first: int, last: int, place, most: int):
+        """Return a cursor of rows from *first* to *last*, the newest first, without the old values of keys."""
+        shadowed = ""
+        if store.type in (KEY_VALUE, WORKSPACE):
+            shadowed = " AND NOT EXISTS (SELECT 1 FROM entries AS newer WHERE newer.key=entries.key AND newer.id>entries.id AND newer.id<=%d)" % place.last
+        return self._db.run("SELECT %s FROM entries WHERE id BETWEEN ? AND ?%s ORDER BY id DESC LIMIT ?" % (_FIELDS, shadowed),
+                            (first, last, most))
+
+    def _answer(self, store, part: str, place, rows, top: int, scores: dict = {}) -> dict:
+        """Return {"entries"} of at most *top* of *rows* as callers see them; with "truncated" when there are more, or they are too long."""
+        found, size = [], 0
+        for id, at, key, content, is_json, metadata in rows:
+            if store.type == WORKSPACE:
+                content = self._files.read(store, part, key)
+                if content is None:
+                    continue
+            size += len(content)
+            if len(found) >= top or found and size > MAX_ANSWER:
+                return {"entries": found, "truncated": True}
+            entry = {"id": place.name(id), "content": self._loads(content.encode()) if is_json else content,
+                     "timestamp": "%s.%03dZ" % (iso8601(at // 1000)[:-1], at % 1000)}
+            if id in scores:
+                entry["score"] = scores[id]
+            if key is not None:
+                entry["key"] = key
+            if metadata is not None:
+                entry["metadata"] = self._loads(metadata.encode())
+            found.append(entry)
+        return {"entries": found}
