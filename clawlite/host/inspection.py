@@ -128,7 +128,7 @@ def text(found: dict) -> str:
              f"needs: {', '.join(found['requires']) or 'nothing special'}", "sections"]
     lines += [f"  {part['name']:14}{part['bytes']:7} bytes" for part in found["sections"]]
     lines += ["stores"] if found["stores"] else []
-    lines += [f"  {store['name']:20} {store['type']}, {store['scope']}, {store['promise']}" for store in found["stores"]]
+    lines += [f"  {store['name']:20} {store['type']}, {store['scope']}, {store['promise']}{', wear-saving' if store['wear_saving'] else ''}" for store in found["stores"]]
     lines += ["tools"] if found["tools"] else []
     for tool in found["tools"]:
         lines.append(f"  {tool['name']:20} {tool['policy']}")

@@ -15,6 +15,7 @@ from clawlite.host.buses import Bus
 from clawlite.host.channel_settings import Cron, Telegram, Webhook
 from clawlite.host.credentials import Credential
 from clawlite.host.document import LinePlace, Place, decode
+from clawlite.host.memory_settings import Memory
 from clawlite.host.models.common import URI, Money, Name, Strict, Text, text_like
 from clawlite.host.models.walk import convert
 from clawlite.host.problems import ManifestErrors, Problems, did_you_mean, one_of, quoted, shown
@@ -105,13 +106,6 @@ class Sandbox(Strict):
             for index, text in enumerate(value[field] if isinstance(value.get(field), list) else ()):
                 if isinstance(text, str) and text and not form.fullmatch(text):
                     report((field, index), "", wanted, quoted(text))
-
-
-class Memory(Strict):
-    """What the Memory's stores promise: acknowledged entries of ``power_safe`` ones survive a power cut; of ``wear_saving`` ones fewer
-    bytes are written."""
-    power_safe: list[Text] | None = None
-    wear_saving: list[Text] | None = None
 
 
 Registry = Annotated[str, text_like(r"^https://[^\s?#@/]+(/[^\s?#]*)?\Z", "an https:// URL without a query", "https://claw.example.com/registry")]
