@@ -90,6 +90,7 @@ _REFLEX = dict(clawlite_toml='reflex = "reflex.toml"\n', reflex_toml='[[rule]]\n
 _ALLOW = '  policies: [{ inline: { rules: [{ id: all, action: %s, scope: all }]%s } }]\n'
 _PROVIDER = '    - { inline: { name: %s, protocol: %s, endpoint: "http://127.0.0.1:9/v1", model: m, auth: { type: none }%s } }\n'
 _TOOL = 'def look(where: str) -> str:\n    """Look."""\n    return where\n'
+_TALK = '  memory: { inline: { stores: [{ name: talk, type: conversation }] } }\n'
 _BOARD_INFO = '  tools: ["claw://registry/clawlite/board-info@1.0.0"]\n'
 
 
@@ -109,6 +110,7 @@ def references(folder: Path) -> dict:
     return {name: project(folder / name, text, **files) for name, text, files in (
         ("replay", _CLAW % "replay", replay), ("reflex", claw, _REFLEX),
         ("log", claw + _ALLOW % ("audit-only", ""), dict(_REFLEX, tools_py=_TOOL)),
+        ("conversation", claw + _TALK, _REFLEX),
         ("limits", claw + _ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 2 }"), dict(_REFLEX, tools_py=_TOOL)),
         ("pins", claw + _BOARD_INFO + _ALLOW % ("allow", ""), _REFLEX),
         ("openai", remote("openai-compatible"), {}), ("anthropic", remote("anthropic-native"), {}),

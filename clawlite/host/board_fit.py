@@ -5,7 +5,7 @@
 """
 import typing
 
-from clawlite.host import board_heap, boards, chain, channels, compiler
+from clawlite.host import board_heap, board_stores, boards, chain, channels, compiler
 from clawlite.host.board_profile import Ability, Profile, has
 from clawlite.host.document import LinePlace
 from clawlite.host.problems import ManifestErrors, Problem, Problems
@@ -189,6 +189,8 @@ def _stores(manifest, board: Profile, known: list, problems: Problems) -> None:
         if board.flash_bytes is not None and size > board.flash_bytes:
             problems.add(manifest.memory.place, ("stores", index, "max_size_mb"), f"{board.name} has {board.flash_bytes:,} bytes of flash",
                          found=f"{size:,} bytes", hint=_other(known, lambda b: b.flash_bytes is None or size <= b.flash_bytes, "a smaller store"))
+    if board.runtime == "micropython" and "memory" in board.abilities:
+        board_stores.wants(manifest, board, lambda can, otherwise: _other(known, can, otherwise), problems)
 
 
 def _pin(manifest, board: Profile, index: int, pin, known: list, problems: Problems) -> None:

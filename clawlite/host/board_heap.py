@@ -22,6 +22,7 @@ _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
 _ROOM, _REMOTE_ROOM = 24576, 36864
 _TOOLS_BASE, _TOOLS_FACTOR = 16384, 6   # while tools.py is compiled, before most of our code is loaded; measured as above
 _LOG_BYTES = 32768                      # two files, logfile.py
+_TALK_BYTES = 2 * 32768                 # turnrecord.py, and while it is written anew
 
 
 @functools.cache
@@ -71,6 +72,8 @@ class Heap:
 def parts(image) -> list[str]:
     """Return which parts of a board's code an image (``layout.Image``) loads, sorted, as ``board_sizes.json`` names them."""
     found = {"agent"} | {name for name in ("log", "pins") if name in image.requires}
+    if "memory" in image.requires:
+        found.add("conversation")
     if "http" in image.requires or image.agent.counts:
         found.add("limits")
     for number in image.agent.providers:
@@ -104,6 +107,7 @@ def flash(data: bytes, tools_py: str) -> int:
     """Return the bytes of flash for two slots (docs/flash.md), each with the firmware, an image and its tools.py, and what it writes as it runs."""
     image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
     written = _LOG_BYTES if "log" in image.requires else 0
+    written += _TALK_BYTES if "memory" in image.requires else 0
     written += BLOCK_BYTES if "limits" in parts(image) else 0
     return 2 * (sizes()["flash"] + on_flash([len(data), len(tools_py.encode())])) + written
 

@@ -28,7 +28,7 @@ CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a mode
 ENTRIES = ("main",)                     # what a board starts by name
 KEEP_SENTENCES = ("main", "errors")     # said when nothing else works
 SEEN_BY_MAKERS = ("pins",)              # handlers in tools.py get one as ``board``
-NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "netaddress", "netrules", "guards", "memories", "memory_methods", "instant")      # no tool of a board connects, it has no stores
+NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "netaddress", "netrules", "guards", "memory_methods", "instant")      # no tool of a board connects
 
 
 def sources() -> dict[str, pathlib.Path]:

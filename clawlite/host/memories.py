@@ -96,7 +96,7 @@ def section(manifest) -> list | None:
 
 def _record(manifest, store) -> list:
     keep, search, shots = store.retention, store.search, store.checkpoint
-    compacts, strategy = _compaction(store)
+    compacts, strategy = compaction(store)
     path = store.path
     for name, value in zip(_VARIABLES, (manifest.identity.name, manifest.settings.tenant_id)):
         path = path and path.replace("{%s}" % name, value or "")
@@ -110,7 +110,7 @@ def _record(manifest, store) -> list:
             store.name in (manifest.settings.memory.wear_saving or ())]
 
 
-def _compaction(store) -> tuple:
+def compaction(store) -> tuple:
     """Return (whether it compacts itself, the strategy)."""
     declared = store.compaction
     if declared is not None and declared.enabled is not False:

@@ -1,8 +1,9 @@
 """Put a board's agent together (device.py): which parts it has is decided by its image.  Loaded once, and dropped."""
 from boardclock import Clock
 from clawlite.core.agent import Agent
+from clawlite.core.errors import ImageMismatch
 from clawlite.core.handlers import Handlers
-from clawlite.core.image import PINS
+from clawlite.core.image import CONTEXT, PINS
 from jsontext import dumps, loads
 from stdio import Stdio, is_terminal
 
@@ -47,11 +48,29 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     elif "gateway" in image.requires:
         from uplink import Uplink
         device.net = device.uplink = Uplink(device.agent, device.stdio, device.now_ms)
+    if "memory" in image.requires:
+        _stores(device, image, folder)
     device.watchdog_ms = 0            # set by boot/bootwindow.py: how long the loop may stand still
     device.watchdog = device.wifi = None
     device.code = None
     device._asked = None              # the task whose question was put last
     device._open = False              # what a provider says piece by piece stands on the last line
+
+
+def _stores(device, image, folder: str):
+    """Open what a board keeps: one conversation, the console's.  Raises ``ImageMismatch`` for all else, which ``build --board`` refuses too."""
+    from clawlite.core.memories import CONVERSATION, PER_CHANNEL, PER_IDENTITY, SUMMARIZE, TRUNCATE, TYPES, stores
+    if image.size_of(CONTEXT):
+        raise ImageMismatch("the image has context files, which this board does not read", "build it with --board")
+    found = stores(image)
+    for store in found:
+        if store.type != CONVERSATION or store is not found[0] or store.compaction == SUMMARIZE:
+            raise ImageMismatch("the store %s (%s) is not one that this board keeps" % (store.name, TYPES[store.type]), "build it with --board")
+        own = "identity/" + image.agent.identity if store.scope == PER_IDENTITY else ""
+        part = "channel/cli" if store.scope == PER_CHANNEL else own
+        if device.console:
+            from conversation import Conversation
+            Conversation(device.agent, (store.name, part, store.max_entries, store.max_age_s, store.compaction == TRUNCATE), folder, device.epoch_s)
 
 
 def _bank(rows: list, now_ms):

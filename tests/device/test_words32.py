@@ -9,7 +9,7 @@ from clawlite.host import bench_agent, board_heap, firmware, new
 from clawlite.host.build import build_beside
 
 WITHIN = 0.15
-AGENTS = ("greenhouse", "chat", "blink", "empty", "bench", "rules", "tools", "both")
+AGENTS = ("greenhouse", "chat", "blink", "empty", "bench", "rules", "tools", "both", "talk")
 TOOL = '''
 
 def tool_%d(text: str, count: int = 1) -> str:
@@ -44,6 +44,7 @@ def agents(tmp_path_factory):
     words32.project(folder / "rules", clawlite_toml='reflex = "reflex.toml"\n', reflex_toml=reflex)
     words32.project(folder / "tools", words32._CLAW % "reflex" + words32._ALLOW % ("allow", ""), clawlite_toml='reflex = "reflex.toml"\n',
                     reflex_toml=reflex, tools_py='"""Tools."""\n' + "".join(TOOL % (number, number) for number in range(40)))
+    words32.project(folder / "talk", words32._CLAW % "reflex" + words32._TALK, **words32._REFLEX)
     words32.project(folder / "both", words32.remote("anthropic-native", "openai-compatible"))
     for name in AGENTS:
         found[name] = folder / name

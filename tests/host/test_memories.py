@@ -9,7 +9,7 @@ from pathlib import Path
 from clawlite.core import memories
 from clawlite.core.errors import ImageError
 from clawlite.core.image import CONTEXT, MEMORY, Image
-from clawlite.host import compiler, manifest
+from clawlite.host import board_fit, boards, compiler, manifest
 from clawlite.host.problems import ManifestErrors
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -117,9 +117,42 @@ def test_a_promise_needs_its_store(tmp_path):
         "memory.wear_saving[0]: a file of a workspace is written whole - remove it"]
 
 
-def test_boards_have_no_stores_and_say_so(tmp_path):
-    done = clawlite("build", write(tmp_path / "a", {"name": "s", "type": "semantic"}), "--board", "pico", cwd=tmp_path)
-    assert done.returncode == 2 and "this needs memory, which pico does not have" in done.stderr
+@pytest.mark.parametrize("more, said", [
+    ({"type": "semantic"}, "stores[1].type: pico keeps no semantic store - leave it out, or"),
+    ({"type": "conversation"}, "stores[1].type: pico keeps one conversation store, and this is another - leave it out, or"),
+])
+def test_stores_that_a_board_does_not_keep(tmp_path, more, said):
+    assert on_pico(tmp_path, {"name": "talk", "type": "conversation"}, dict(more, name="s")) == [said]
+
+
+@pytest.mark.parametrize("store, said", [
+    ({}, None),
+    ({"scope": "per-channel", "retention": {"max_age": "30d", "max_entries": 500}, "compaction": {"strategy": "truncate"}}, None),
+    ({"compaction": {"enabled": False}, "lifecycle": {"consolidation": "merge"}}, None),
+    ({"backend": "sqlite"}, "stores[0].backend: pico has no sqlite: a conversation lies in a log of its own - leave it out, or"),
+    ({"search": {"strategy": "fts-only"}}, "stores[0].search: pico does not search a conversation - leave it out, or"),
+    ({"compaction": {"strategy": "summarize"}}, "stores[0].compaction: pico does not summarize - strategy truncate or sliding-window, or"),
+    ({"lifecycle": {"consolidation": "summarize"}}, "stores[0].lifecycle: pico does not summarize - strategy truncate or sliding-window, or"),
+    ({"forgetting": {"strategy": "summarize"}}, "stores[0].forgetting: pico does not summarize - strategy truncate or sliding-window, or"),
+    ({"retention": {"max_entries": 501}}, "stores[0].retention.max_entries: pico keeps at most 500 - set it to 500 or less, or"),
+])
+def test_what_a_board_does_not_do_with_a_conversation(tmp_path, store, said):
+    assert on_pico(tmp_path, dict(store, name="talk", type="conversation")) == ([said] if said else [])
+
+
+def on_pico(folder, *stores, **more) -> list:
+    """Return the problems of these stores there, to the words that begin a list of boards."""
+    write(folder, *stores, settings="[gateway]\n", **more)
+    try:
+        board_fit.refuse(manifest.load(folder), boards.profile("pico"))
+    except ManifestErrors as e:
+        return [line.split(": ", 1)[1].removeprefix("spec.memory.inline.").partition(" another board: ")[0] for line in str(e).splitlines()]
+    return []
+
+
+def test_a_board_reads_no_context_files(tmp_path):
+    found = on_pico(tmp_path, {"name": "talk", "type": "conversation"}, identity={"inline": {"personality": "x", "context_files": {"user": "USER.md"}}})
+    assert found == ["spec.identity.inline.context_files: pico reads no context files - put the text into the personality, or"]
 
 
 def test_inspect_shows_the_stores(tmp_path):
