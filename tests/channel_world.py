@@ -11,7 +11,7 @@ from clawlite.core.agent import Agent
 from clawlite.core.console import Console
 from clawlite.core.session import Session
 from clawlite.host import compiler, manifest
-from clawlite.linux import channels
+from clawlite.linux import channel
 from clawlite.linux.channels import Channels
 from clawlite.linux.files import image_of
 from clawlite.linux.jsontext import dumps, loads
@@ -88,16 +88,16 @@ class World:
     hold  True: tools begin and do not end, until ``finish``
     """
 
-    def __init__(self, folder, specs, settings: str = "", monkeypatch=None, console: bool = False, wake=None):
+    def __init__(self, folder, specs, settings: str = "", monkeypatch=None, console: bool = False, wake=None, hold: bool = False):
         data = compiler.build(project(folder / "project", specs, settings)).data
-        self.ms, self.shift_s, self.told, self.logged, self.ran, self.held, self.hold, self.sent = 0, 0, [], [], [], [], False, []
+        self.ms, self.shift_s, self.told, self.logged, self.ran, self.held, self.hold, self.sent = 0, 0, [], [], [], [], hold, []
         self.state, self.wake = folder / "state", wake
         self.agent = Agent(image_of(data, "test"), 0)
         self.agent.codecs = (loads, dumps)
         self.session = Session(self.agent, loads)
         self.console = Console(self.agent) if console else None
         if monkeypatch:
-            monkeypatch.setattr(channels, "source_of", lambda kind: Source)
+            monkeypatch.setattr(channel, "source_of", lambda kind: Source)
         self.agent.start(0)
         self.channels = self.opened()
         self.poll()

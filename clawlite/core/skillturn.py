@@ -23,14 +23,16 @@ def typed(image, text: str):
     return None if skill is None else (skill, rest.strip())
 
 
-def begin(image, asked: tuple, chain, history):
+def begin(image, asked: tuple, chain, history, run=call, person: str = PERSON):
     """Begin a turn with a person's skill: a generator of effects that returns what ``turn`` does.
 
-    asked  what ``typed`` returned
+    asked   what ``typed`` returned
+    run     runs the calls of the turn (``turn``)
+    person  PERSON, and who that is where several speak
     """
     skill, text = asked
-    result = yield from call(image, PREFIX + skill.name, skill.given(text, chain.loads), PERSON)
-    return (yield from turn(image, result.text, chain, history, call, skill))
+    result = yield from call(image, PREFIX + skill.name, skill.given(text, chain.loads), person)
+    return (yield from turn(image, result.text, chain, history, run, skill))
 
 
 def alone(agent, tool, arguments: dict):

@@ -13,7 +13,7 @@ from clawlite.core.image import ASKS, COMPOSITE, HAS_SIDE_EFFECTS, SKILL
 from clawlite.core.schema import check
 
 OBSERVER, SUPERVISED, AUTONOMOUS = 0, 1, 2
-PERSON = "a person"             # no channel has such a name
+PERSON = "a person"             # no name of a channel begins so
 _BEYOND = 16384                 # bytes behind the cut that are looked at too: a secret may lie across it
 
 
@@ -50,8 +50,8 @@ def call(image, name: str, arguments, caller: str, override=None, once=None, wit
 
     name       str, as the caller wrote it
     arguments  what the caller sent: anything
-    caller     "operator", "provider", a channel and who speaks there, or PERSON for a skill that a person begins: their own word, which
-               policy does not judge
+    caller     "operator", "provider", a channel and who speaks there, or PERSON, and perhaps who, for a skill that a person begins:
+               their own word, which policy does not judge
     override   name of a policy that may tighten, or None
     once       ``once.Once`` of a request with an id, or None
     within     ``skill.Skill`` that is under way: only what it names may be called; or None
@@ -110,7 +110,7 @@ def _gated(image, tool, arguments, override, event, once):
     if autonomy == OBSERVER:
         raise PolicyDenied("%s: this agent only observes; it runs no tools" % tool.name, "",
                            {"tool": tool.name, "action": "deny", "autonomy": "observer"})
-    if event["caller"] == PERSON and tool.handler[0] == SKILL:
+    if event["caller"].startswith(PERSON) and tool.handler[0] == SKILL:
         decision = policy.Decision(policy.ALLOW, None, [], False)
     elif tool.constant and override is None:
         decision = tool.decision or policy.decide(image, tool.entry, [])

@@ -1,23 +1,25 @@
 """The Channels of a manifest (CKP 0.2.0, 5.3) to the section of the image that linux/channels.py reads.
 
-1. What this version speaks: cli, cron, webhook, telegram.  Other types are refused by name.  2. A pair of type and transport that makes no sense, and a
-block that the type has no use for, is a mistake: it would promise what nothing keeps.  3. A remote channel says who may speak to it: the
-default is an allowlist with nobody on it, so a channel without ``access_control`` would hear nobody.
+1. What this version speaks: cli, cron, webhook, telegram, queue.  Other types are refused by name.  2. A pair of type and transport that makes no
+sense, a block that the type has no use for, and a feature that it has not, is a mistake: it would promise what nothing keeps.  3. A remote channel
+says who may speak to it: the default is an allowlist with nobody on it, so a channel without ``access_control`` would hear nobody.
 """
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.netaddress import address_of, is_loopback
 from clawlite.core.netrules import parse_url
-from clawlite.host import cronfields
+from clawlite.host import cronfields, queues
 from clawlite.host.channel_settings import zone_problem
 from clawlite.host.problems import did_you_mean, quoted
 
 LATER = "not supported by this version of clawlite"
-KINDS = {"cli": 0, "cron": 1, "webhook": 2, "telegram": 3}
-TRANSPORTS = {"cli": ("stdio",), "cron": ("polling",), "webhook": ("webhook",), "telegram": ("polling",)}
-SENSIBLE = {"telegram": ("polling", "webhook")}
-ABILITY = {"cron": "cron", "webhook": "webhook", "telegram": "telegram"}
-REMOTE = ("webhook", "telegram")        # types whose messages come from people elsewhere
-TRIGGERED = ("cron",)
+KINDS = {"cli": 0, "cron": 1, "webhook": 2, "telegram": 3, "queue": 4}
+TRANSPORTS = {"cli": ("stdio",), "cron": ("polling",), "webhook": ("webhook",), "telegram": ("polling",), "queue": ("polling",)}
+SENSIBLE = {"telegram": ("polling", "webhook"), "queue": ("polling", "websocket")}
+ABILITY = {"cron": "cron", "webhook": "webhook", "telegram": "telegram", "queue": "mqtt"}
+REMOTE = ("webhook", "telegram", "queue")       # types whose messages come from people and programs elsewhere
+TRIGGERED = {"cron": "schedule", "queue": "queue_name"}
+WRITTEN_TO = ("cli", "telegram", "queue")       # where the tool message may write
+DOES = {"telegram": ("typing_indicator", "read_receipts", "threads")}   # of processing and features
 OVERLAPS = ("skip", "queue", "allow")
 MISSED = ("skip", "once", "all")
 MODES = ("open", "allowlist", "pairing", "role-based")
@@ -37,6 +39,9 @@ def refuse(manifest) -> None:
         _transport(channel.spec, problem)
         _access(channel.spec, problem)
         _trigger(channel.spec, problem)
+        _features(channel.spec, problem)
+        if channel.spec.type == "queue":
+            queues.refuse(manifest, channel, problem)
         rate = channel.spec.processing and channel.spec.processing.rate_limit
         if rate and rate.burst and not rate.messages_per_minute:
             problem(("processing", "rate_limit", "burst"), "a burst needs messages_per_minute", key=True)
@@ -59,7 +64,7 @@ def _access(spec, problem) -> None:
         if spec.type in REMOTE:
             problem((), "nothing says who may speak to it, and the default is an allowlist with nobody on it", hint="add access_control")
         return
-    if spec.type in TRIGGERED and control.mode != "open":
+    if spec.type == "cron" and control.mode != "open":
         problem(("access_control", "mode"), f"nobody speaks through a {spec.type} channel", '"open"', quoted(control.mode), hint="remove access_control")
     if spec.type == "cli" and control.mode == "pairing":
         problem(("access_control", "mode"), "whoever holds the wire is trusted: nobody is paired there", '"open", "allowlist" or "role-based"', '"pairing"')
@@ -79,13 +84,28 @@ def _trigger(spec, problem) -> None:
         if spec.trigger:
             problem(("trigger",), f"a {spec.type} channel is not triggered", hint="remove it", key=True)
         return
+    for field in ("schedule", "queue_name", "mailbox", "table", "events") if spec.trigger else ():
+        if field != TRIGGERED[spec.type] and getattr(spec.trigger, field) is not None:
+            problem(("trigger", field), f"a {spec.type} channel has no {field}", hint="remove it", key=True)
+    if spec.type != "cron":
+        return
     if spec.trigger is None:
         problem((), "nothing says when it runs", hint="add trigger: { schedule: \"0 7 * * *\" }")
-    elif spec.type == "cron":
-        try:
-            cronfields.parse(spec.trigger.schedule)
-        except ValueError as e:
-            problem(("trigger", "schedule"), str(e), found=quoted(spec.trigger.schedule))
+        return
+    try:
+        cronfields.parse(spec.trigger.schedule)
+    except ValueError as e:
+        problem(("trigger", "schedule"), str(e), found=quoted(spec.trigger.schedule))
+
+
+def _features(spec, problem) -> None:
+    """Refuse what is switched on and not there: a flag that is false asks for nothing."""
+    does = DOES.get(spec.type, ())
+    for block, fields in (("processing", ("typing_indicator", "read_receipts")), ("features", ("voice", "files", "reactions", "threads", "inline_images"))):
+        for field in fields:
+            if getattr(getattr(spec, block), field, None) and field not in does:
+                problem((block, field), f"a {spec.type} channel of this version has no {field}",
+                        hint="remove it" + (f"; it has {', '.join(does)}" if does else ""), key=True)
 
 
 def _settings(manifest) -> None:
@@ -103,6 +123,7 @@ def _settings(manifest) -> None:
             manifest.problems.add(settings.place, ("telegram", "base_url"), "a token goes over https alone, or to this machine")
     except SandboxDenied as e:
         manifest.problems.add(settings.place, ("telegram", "base_url"), e.message, hint=e.hint)
+    queues.settings(manifest)
     names = [channel.name for channel in manifest.channels if channel.spec.type == "cron"]
     for name in settings.cron.messages or ():
         if name not in names:
@@ -112,7 +133,8 @@ def _settings(manifest) -> None:
 
 def section(manifest) -> list | None:
     """Return the record of each channel that is more than a plain console; None when there is none."""
-    return [_record(manifest, channel) for channel in manifest.channels if _counts(channel)] or None
+    named = any(tool.name == "message" and tool.origin == "registry" for tool in manifest.tools)        # by which a plain console is written to
+    return [_record(manifest, channel) for channel in manifest.channels if _counts(channel) or named and channel.spec.type == "cli"] or None
 
 
 def abilities(manifest) -> set:
@@ -123,6 +145,12 @@ def abilities(manifest) -> set:
 def ability(channel) -> str | None:
     """Return what a device needs for *channel*: "access" for a console that is more than a plain one."""
     return ABILITY.get(channel.spec.type, "access") if _counts(channel) else None
+
+
+def written_to(manifest) -> list:
+    """Return the names of the Channels that the tool ``message`` may write to."""
+    said = manifest.settings.mqtt.replies or {}
+    return [channel.name for channel in manifest.channels if channel.spec.type in WRITTEN_TO and (channel.spec.type != "queue" or channel.name in said)]
 
 
 def max_message(manifest) -> int:
@@ -145,7 +173,8 @@ def _record(manifest, channel) -> list:
     rate = processing and processing.rate_limit
     per_minute = rate and rate.messages_per_minute
     limits = [processing and processing.max_message_length or MAX_MESSAGE, per_minute or None, per_minute and (rate.burst or per_minute) or None,
-              bool(processing and processing.typing_indicator)]
+              bool(processing and processing.typing_indicator), bool(processing and processing.read_receipts),
+              bool(spec.features and spec.features.threads)]
     return [channel.name, KINDS[spec.type], _access_record(spec.access_control), limits,
             [trigger.max_parallel, OVERLAPS.index(trigger.overlap_policy)] if trigger else [1, 0], _own(manifest, channel)]
 
@@ -168,6 +197,8 @@ def _own(manifest, channel):
     if channel.spec.type == "webhook":
         host, _, port = settings.webhook.address.rpartition(":")
         return [host.strip("[]"), int(port), channel.spec.auth.secret_ref]
+    if channel.spec.type == "queue":
+        return queues.own(manifest, channel)
     if channel.spec.type == "telegram":
         try:
             scheme, host, port, target = parse_url(settings.telegram.base_url)

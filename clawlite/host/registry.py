@@ -12,7 +12,7 @@ from clawlite.host.sources import Refused
 
 NAMESPACE = "clawlite"
 # what a device must have for them, by category (docs/tools.md); the others work on pins
-_ABILITIES = {"filesystem": "files", "memory": "files", "shell": "shell", "network": "web", "bus": "buses"}
+_ABILITIES = {"filesystem": "files", "memory": "files", "shell": "shell", "network": "web", "bus": "buses", "messaging": "messages"}
 _FOLDER = pathlib.Path(__file__).with_name("registry")
 
 

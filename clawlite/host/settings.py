@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from clawlite.host.audits import AuditSettings
 from clawlite.host.buses import Bus
-from clawlite.host.channel_settings import Cron, Telegram, Webhook
+from clawlite.host.channel_settings import Cron, Mqtt, Telegram, Webhook
 from clawlite.host.credentials import Credential
 from clawlite.host.document import LinePlace, Place, decode
 from clawlite.host.memory_settings import Memory
@@ -25,7 +25,7 @@ from clawlite.host.tomllines import TOMLDocument
 
 FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file
-NOT_BUILT = ("mqtt", "mcp", "logs")
+NOT_BUILT = ("mcp", "logs")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACE = re.compile(r"/[^\0]*|\$[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])")
@@ -133,6 +133,7 @@ class File(Strict):
     cron: Cron | None = None
     webhook: Webhook | None = None
     telegram: Telegram | None = None
+    mqtt: Mqtt | None = None
     registries: dict[str, Registry] | None = None       # namespace: base URL (registries.py reads them before all else)
 
     @staticmethod
@@ -163,7 +164,7 @@ class Settings:
     audit                     AuditSettings
     tenant_id                 what {tenant_id} stands for, or None
     time_zone, cron           of schedules: an IANA name or None, Cron
-    webhook, telegram         of channels of these types
+    webhook, telegram, mqtt   of channels of these types, the last of type queue
     place                     where problems of later stages are reported: ``where("pins", 0, "kind")`` gives (file, line)
     """
     reflex: str = None
@@ -191,6 +192,7 @@ class Settings:
     cron: Struct = dataclasses.field(default_factory=Cron)
     webhook: Struct = dataclasses.field(default_factory=Webhook)
     telegram: Struct = dataclasses.field(default_factory=Telegram)
+    mqtt: Struct = dataclasses.field(default_factory=Mqtt)
     place: Place = dataclasses.field(default=LinePlace(FILE), repr=False)
 
     def where(self, *path) -> tuple:
@@ -237,9 +239,8 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.audit = file.audit or AuditSettings()
         settings.tenant_id = file.tenant_id
         settings.time_zone = file.time_zone
-        settings.cron = file.cron or Cron()
-        settings.webhook = file.webhook or Webhook()
-        settings.telegram = file.telegram or Telegram()
+        for key, made in (("cron", Cron), ("webhook", Webhook), ("telegram", Telegram), ("mqtt", Mqtt)):
+            setattr(settings, key, getattr(file, key) or made())
     _check_pins(known.get("pins"), place, problems)
     return settings
 

@@ -73,8 +73,9 @@ def _tool(manifest, tool) -> None:
 
 def _builtin(manifest, tool) -> None:
     """A built-in tool that would refuse every call: -32010 at use."""
-    if tool.name == "message":
-        manifest.problem(tool, (), f"message needs channels that carry messages, and those are {LATER}", hint="remove the tool")
+    if tool.name == "message" and not channels.written_to(manifest):
+        manifest.problem(tool, (), "no channel carries what message would send",
+                         hint="declare a Channel of type cli or telegram, or of type queue with a topic in [mqtt] replies")
     if tool.name == "web-search" and manifest.settings.search is None:
         manifest.problem(tool, (), "nothing says where web-search searches", hint="add [search] with endpoint to clawlite.toml")
     if registry.ability(tool.name) == "shell" and sandboxes.level(manifest) == NONE:

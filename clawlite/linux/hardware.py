@@ -1,12 +1,20 @@
-"""The built-in tools that work on hardware here: those of pins, which every device has, and those of buses where an image declares some."""
+"""The built-in tools that run in this process on every level: those of pins, which every device has, those of buses where an image declares
+some, and ``message``, which goes by the agent's own channels."""
 from clawlite.core.builtin import HANDLERS
+from clawlite.core.errors import SandboxDenied
 from clawlite.core.image import LOCAL
 
 
-def handlers_of(image) -> dict:
+def handlers_of(agent) -> dict:
     """Return {name of a tool: function} for ``handlers.Handlers``.  Raises ``ImageError`` for buses of another shape."""
-    rows = image.section(LOCAL)
-    if not rows or not rows[-1]:
-        return HANDLERS
-    from clawlite.linux.buses import Buses
-    return dict(HANDLERS, **Buses(rows[-1]).handlers())
+    made, rows = dict(HANDLERS), agent.image.section(LOCAL)
+    if rows and rows[-1]:
+        from clawlite.linux.buses import Buses
+        made.update(Buses(rows[-1]).handlers())
+    if "messages" in agent.image.requires:
+        def message(channel: str, chat_id: str, content: str) -> dict:
+            if agent.channels is None:
+                raise SandboxDenied("message: this agent has no channel that carries messages", "declare one")
+            return agent.channels.write(channel, chat_id, content)
+        made["message"] = message
+    return made

@@ -117,7 +117,7 @@ def plan(name: str, options: dict, root: bool) -> units.Service:
     if not files.is_image(name):
         raise ClawError("%s is no image" % name, "build one first: clawlite build")
     image = files.open_image(name)
-    asleep = [kind for kind in ("cron", "webhook", "telegram") if kind in image.requires]
+    asleep = [kind for kind in ("cron", "webhook", "telegram", "mqtt") if kind in image.requires]
     if asleep and "--tty" not in options:
         raise ClawError("this service runs while somebody is connected, and between that its %s would sleep" % " and ".join(asleep),
                         "give it a terminal (--tty DEVICE), or let a unit of your own start: clawlite run %s" % name)

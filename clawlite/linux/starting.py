@@ -1,11 +1,12 @@
 """What STARTING does on Linux, and what keeps an agent going when something fails (CKP 0.2.0, section 8; docs/adr/0013).
 
 1. STARTING: tools.py runs (at level none); where policies demand a log (audit-only) it can be written, and where there are stores, so
-   can their folder.
+   can their folder; where a channel needs a package, it is installed.
 2. ERROR comes of three things: that fails, that log fails later, or the loop meets what nobody expected.
 3. A person at a console is told of a start that fails at once, and mends it; an operator's agent tries again.
 """
 import os
+import sys
 
 from clawlite.core.effect import LOG
 from clawlite.core.errors import ClawError
@@ -32,6 +33,7 @@ class Starting:
         self.source = maker.find(image, folder)
         self._functions = functions
         self._demands_log = "log" in image.requires
+        self._needs_mqtt = "mqtt" in image.requires
         self._remembers = image.size_of(MEMORY) > 0
         shell.agent.lifecycle.starting = self.start
         shell.agent.lifecycle.on_failure = self._failed
@@ -45,6 +47,8 @@ class Starting:
             self._shell.log.check()
         if self._shell.audit:
             self._shell.audit.check()
+        if self._needs_mqtt:
+            check_mqtt()
         if self._remembers:
             from clawlite.linux.memory_sql import check_folder, folder_of
             check_folder(folder_of(self._shell.agent.image.agent.name))
@@ -103,3 +107,16 @@ class Starting:
         self._shell.handlers.close()
         then = "stopped: one failure too many" if pause_ms is None else "trying again in %d s" % (pause_ms // 1000)
         os.write(2, ("clawlite: ERROR: %s%s; %s\n" % (error.message, " - " + error.hint if error.hint else "", then)).encode())
+
+
+def check_mqtt():
+    """Raise ``ClawError`` when what a channel of type queue needs is not installed."""
+    if sys.flags.no_site:               # a launcher left it out: it alone knows where packages lie
+        import site
+        site.main()
+    try:
+        import paho.mqtt
+    except ImportError:
+        raise ClawError("a channel of type queue needs the package paho-mqtt, which is not installed", "pip install 'clawlite[mqtt]'") from None
+    if int(paho.mqtt.__version__.split(".")[0]) < 2:
+        raise ClawError("a channel of type queue needs paho-mqtt 2, got %s" % paho.mqtt.__version__, "pip install --upgrade 'clawlite[mqtt]'")

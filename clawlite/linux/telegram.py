@@ -2,7 +2,8 @@
 
 1. One request asks for updates at a time; the answers of turns go out beside it, in order for each chat.  2. The offset goes to the state
 before anything of an update is acted on: over any restart nothing is answered twice (and what was under way is not answered).
-3. The token stands in each request's path and nowhere else: no error and no log has it.  4. Actors are ids of chats.
+3. The token stands in each request's path and nowhere else: no error and no log has it.  4. Actors are ids of chats; where ``threads`` is
+declared, what is said in a topic of a group is answered there.  5. ``read_receipts``: the Bot API has none, so what is taken gets a reaction.
 """
 from collections import deque
 
@@ -19,6 +20,7 @@ MOST = 4096                     # UTF-16 units of a message (Bot API, sendMessag
 MAX_BODY = 1 << 20
 MAX_WAITING = 1000              # messages that wait to be sent
 MAX_UPDATES = 100
+SEEN = "\U0001f440"             # two eyes, one of the reactions that a bot may give
 TYPING_MS = 5000                # a typing indicator lasts so long (Bot API, sendChatAction)
 _PAUSES_MS = (1000, 2000, 5000, 15000, 60000)
 _TRIES = 4
@@ -51,8 +53,9 @@ class Telegram:
         self._connections = Connections(channel.wake)
         self._under_way = {}            # key -> Asked
         self._last = 0
-        self._out = deque()             # (text, chat, how often it was sent) to be sent
-        self._typing = {}               # chat -> monotonic ms of the next indicator
+        self._out = deque()             # (parameters, how often it was sent) of messages to be sent
+        self._seen = deque(maxlen=MAX_WAITING)  # parameters of reactions to be sent
+        self._typing = {}               # where -> monotonic ms of the next indicator
         self._ask_ms = self._send_ms = 0        # not before
         self._failures = 0
         offset = channel.state.data.get("offset")
@@ -83,12 +86,14 @@ class Telegram:
         if now >= self._ask_ms and not self._is_under_way("getUpdates"):
             self._ask("getUpdates", {"offset": self._offset, "timeout": POLL_S, "limit": MAX_UPDATES, "allowed_updates": ["message"]})
         if self._out and now >= self._send_ms and not self._is_under_way("sendMessage"):
-            text, chat, tries = self._out.popleft()
-            self._ask("sendMessage", {"chat_id": chat, "text": text}, tries + 1)
-        for chat, at in self._typing.items():
+            params, tries = self._out.popleft()
+            self._ask("sendMessage", params, tries + 1)
+        if self._seen and not self._is_under_way("setMessageReaction"):
+            self._ask("setMessageReaction", self._seen.popleft())
+        for to, at in self._typing.items():
             if now >= at and not self._is_under_way("sendChatAction"):
-                self._typing[chat] = now + TYPING_MS
-                self._ask("sendChatAction", {"chat_id": chat, "action": "typing"})
+                self._typing[to] = now + TYPING_MS
+                self._ask("sendChatAction", dict(where(to), action="typing"))
                 break
 
     def deadline(self):
@@ -98,6 +103,8 @@ class Telegram:
             times.append(self._ask_ms)
         if self._out and not self._is_under_way("sendMessage"):
             times.append(self._send_ms)
+        if self._seen and not self._is_under_way("setMessageReaction"):
+            times.append(0)
         if self._typing and not self._is_under_way("sendChatAction"):
             times.append(min(self._typing.values()))
         return min(times)
@@ -106,14 +113,23 @@ class Telegram:
         self._connections.close_all()
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
-        """Send *text* to the chat *to*, in parts where it is long."""
+        """Send *text* to *to*, the id of a chat or (that, a topic in it), in parts where it is long."""
         if final:
             self._typing.pop(to, None)
+        if self.send(to, text):
+            self._channel.log("dropped", actor=where(to)["chat_id"])
+
+    def send(self, to, text: str) -> str:
+        """Send *text*, in parts where it is long; return "", or why not all of it can be sent."""
         for part in parts(text):
             if len(self._out) >= MAX_WAITING:
-                self._channel.log("dropped", actor=to)
-                return
-            self._out.append((part, to, 0))
+                return "%d messages wait already" % MAX_WAITING
+            self._out.append((dict(where(to), text=part), 0))
+        return ""
+
+    @staticmethod
+    def recipient(name: str):
+        """Nobody has another name here than an actor's."""
 
     # -- requests
 
@@ -186,7 +202,7 @@ class Telegram:
         if not asked.status:            # it may have arrived: twice is worse than not at all
             self._channel.log("dropped", actor=str(asked.params["chat_id"]), reason="the connection failed")
             return
-        self._out.appendleft((asked.params["text"], asked.params["chat_id"], asked.tries))
+        self._out.appendleft((asked.params, asked.tries))
 
     def _pause(self, said) -> int:
         """Return how many ms to wait after a failure: as Telegram says, else longer each time."""
@@ -221,10 +237,19 @@ class Telegram:
             if self._channel.access.role(actor) is not None:
                 self.reply(actor, "I read text alone.")
             return
-        if self._channel.processing[3] and self._channel.access.role(actor) is not None:
-            self._typing[actor] = 0
-        if self._channel.message(actor, text, actor):
-            self._typing.pop(actor, None)
+        thread, processing = message.get("message_thread_id"), self._channel.processing
+        to = (actor, thread) if processing[5] and message.get("is_topic_message") is True and isinstance(thread, int) else actor
+        if processing[3] and self._channel.access.role(actor) is not None:
+            self._typing[to] = 0
+        if self._channel.message(actor, text, to):
+            self._typing.pop(to, None)
+        elif processing[4] and isinstance(message.get("message_id"), int):
+            self._seen.append({"chat_id": actor, "message_id": message["message_id"], "reaction": [{"type": "emoji", "emoji": SEEN}]})
+
+
+def where(to) -> dict:
+    """Return the parameters of a request that say where *to* is."""
+    return {"chat_id": to} if isinstance(to, str) else {"chat_id": to[0], "message_thread_id": to[1]}
 
 
 def parts(text: str) -> list:

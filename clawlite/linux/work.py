@@ -3,7 +3,7 @@
     functions of tools.py     level none: here (core/handlers.py); level process: a child of the sandbox for each call
     files, shells, memory     builtin.py says which of both
     web                       on a connection of this process, under the sandbox's network rules (fetch.py)
-    pins, buses               here, on every level: they are this program's own code, and touch nothing but what is declared
+    pins, buses, message      here, on every level: they are this program's own code, and touch nothing but what is declared
 
 It speaks as core/handlers.py does, so that the shell knows one of them.
 """
@@ -18,7 +18,7 @@ from clawlite.linux import buses
 from clawlite.linux.credentials import Credentials
 
 PROGRAMS = ("exec-shell", "spawn")
-BUSES = ("i2c-transfer", "spi-transfer", "one-wire-read")
+HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message")
 WEB = ("web-fetch", "web-search")
 _LOCAL = ([str], [str], [str], [None, (str, str, str)], [(str, [str], [str], str, str)], [buses.SHAPE])         # core/header.py
 
@@ -75,7 +75,7 @@ class Work:
                     return self._function(task, tool, arguments, due_ms, now_ms)
             elif name in WEB:
                 return self._web().start(task, self._profile, name, arguments, due_ms, self._credentials.injections())
-            elif name not in BUSES and not tool.flags & HAS_BOARD:
+            elif name not in HERE and not tool.flags & HAS_BOARD:
                 return self._builtin(task, tool, arguments, due_ms, now_ms)
         except ClawError as e:
             return False, e

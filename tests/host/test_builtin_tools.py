@@ -50,8 +50,8 @@ def test_a_tool_asks_its_device_for_what_it_works_with(tmp_path, name, ability, 
     assert image.tool(name.replace("-", "_")).name == name
 
 
-def test_message_is_refused_by_name(tmp_path):
-    assert "message needs channels that carry messages, and those are not supported" in problem(tmp_path, "message")
+def test_message_needs_a_channel_that_carries_it(tmp_path):
+    assert "no channel carries what message would send" in problem(tmp_path, "message")
 
 
 @pytest.mark.parametrize("name", ["exec-shell", "spawn"])

@@ -152,6 +152,23 @@ def test_typing_is_shown_where_it_is_asked_for(started):
     world.until(lambda: server.sent)
 
 
+@pytest.mark.parametrize("declared, topic, said", [(True, True, 5), (True, False, None), (False, True, None)])
+def test_a_topic_of_a_group_is_answered_there(started, declared, topic, said):
+    world, server = started(ALLOWED, features={"threads": declared})
+    server.message(7, "echo hello", message_thread_id=5, **({"is_topic_message": True} if topic else {}))
+    world.until(lambda: server.sent)
+    assert server.sent[0].get("message_thread_id") == said and texts(server) == [("7", "You said: hello")]
+
+
+def test_a_receipt_is_a_reaction_and_strangers_get_none(started):
+    world, server = started(ALLOWED, processing={"read_receipts": True})
+    server.message(66, "echo let me in", message_id=3)
+    server.message(7, "echo hello", message_id=4)
+    world.until(lambda: server.sent and any(method == "setMessageReaction" for method, _ in server.asked))
+    assert [params for method, params in server.asked if method == "setMessageReaction"] == [
+        {"chat_id": "7", "message_id": 4, "reaction": [{"type": "emoji", "emoji": "\U0001f440"}]}]
+
+
 @pytest.mark.parametrize("status, body", [(429, {"ok": False, "parameters": {"retry_after": 3}}), (502, {"ok": False})])
 def test_telegram_says_later(started, status, body):
     world, server = started(ALLOWED)

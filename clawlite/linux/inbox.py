@@ -1,0 +1,177 @@
+"""Messages of a queue that are not done yet, in one file (overlap_policy ``queue``): what a broker was told is taken is not lost.
+
+    ["+", number, packet id, digest, who, text, correlation]    taken; synced before it is acknowledged
+    ["b", number]   begun          ["-", number]   done         ["m", [[packet id, digest], ...]]   taken last, after a rewrite
+
+1. What was not done when a process ended begins again: at least once.  What was under way ``MOST_TRIES`` times is given up.
+2. A broker sends again what it was not seen to acknowledge, marked so, with the packet id that it had (MQTT 5, 4.4): what stands among
+the last ``REMEMBERED`` by packet id and content is known.  3. A line that is torn was not acknowledged: it is passed over.
+"""
+import hashlib
+import os
+from collections import deque
+
+from clawlite.core.errors import ClawError
+from clawlite.linux.jsontext import dumps, loads
+
+ROOM = 10000                    # messages that are not done
+REMEMBERED = 1000               # as many as a broker sends without an acknowledgement (mqtt.py)
+MOST_TRIES = 3
+REWRITE_BYTES = 1 << 20
+
+
+class Item:
+    """One message: *number* in its file, *actor* or "", *text*, *correlation* bytes, how often it has begun."""
+
+    def __init__(self, number: int, actor: str, text: str, correlation: bytes, begun: int = 0):
+        self.number, self.actor, self.text, self.correlation, self.begun = number, actor, text, correlation, begun
+
+
+class Inbox:
+    """The messages of one channel.
+
+    path  of its file, or None: nothing outlasts the process
+
+    waiting  {number: ``Item``} in the order in which they came, those under way among them
+    """
+
+    def __init__(self, path):
+        self._path, self._fd, self._size = path, None, 0
+        self._rewrite_at = REWRITE_BYTES
+        self._last, self._ids = 0, deque(maxlen=REMEMBERED)
+        self.waiting = {}
+        if path:
+            self._read()
+
+    def knows(self, packet: int, digest: str) -> bool:
+        """Return whether this message was taken already: for one that is marked as sent again."""
+        return (packet, digest) in self._ids
+
+    def forget(self):
+        """Packet ids begin anew: the broker knows nothing of the session."""
+        self._ids.clear()
+
+    def take(self, messages: list) -> list:
+        """Put *messages* [(packet id, digest, actor, text, correlation)] on record, with one sync; return their ``Item``s.  Raises ``OSError``."""
+        items, lines = [], []
+        for packet, digest, actor, text, correlation in messages:
+            items.append(Item(self._last + len(items) + 1, actor, text, correlation))
+            lines.append(["+", items[-1].number, packet, digest, actor, text, correlation.hex()])
+        self._write(lines, True)
+        self._last += len(items)
+        for item, message in zip(items, messages):
+            self.waiting[item.number] = item
+            self._ids.append(message[:2])
+        return items
+
+    def begins(self, item: Item):
+        item.begun += 1
+        self._note(["b", item.number])
+
+    def ended(self, item: Item):
+        """*item* is done."""
+        if self.waiting.pop(item.number, None) is not None:
+            self._note(["-", item.number])
+            if self._size > self._rewrite_at:
+                self._rewrite()
+
+    def close(self):
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    # -- the file
+
+    def _note(self, line: list):
+        try:
+            self._write([line], False)
+        except OSError:                 # a full disk: at worst it begins once more
+            return
+
+    def _write(self, lines: list, lasting: bool):
+        """Append *lines*; all of them are there, or none.  Raises ``OSError``."""
+        if not self._path:
+            return
+        if self._fd is None:
+            os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
+            is_new = not os.path.exists(self._path)
+            self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._size = os.fstat(self._fd).st_size
+            if is_new:
+                _sync(os.path.dirname(self._path))
+        data = b"".join([dumps(line).encode() + b"\n" for line in lines])
+        try:
+            written = os.write(self._fd, data)
+            if written < len(data):
+                raise OSError(28, "only a part of it was written")
+            if lasting:
+                os.fdatasync(self._fd)
+        except OSError:
+            os.ftruncate(self._fd, self._size)
+            raise
+        self._size += len(data)
+
+    def _rewrite(self):
+        """Write what is not done to a new file in the place of the old one."""
+        lines = [["m", [list(one) for one in self._ids]]] + [line for item in self.waiting.values() for line in
+                 [["+", item.number, 0, "", item.actor, item.text, item.correlation.hex()]] + [["b", item.number]] * item.begun]
+        draft = Inbox(None)
+        draft._path = self._path + "~"
+        try:
+            if os.path.exists(draft._path):
+                os.unlink(draft._path)
+            draft._write(lines, True)
+            os.replace(draft._path, self._path)
+            _sync(os.path.dirname(self._path))
+        except OSError:                 # one of both is there, and whole
+            self._rewrite_at = 2 * self._size
+        finally:
+            draft.close()
+        self._rewrite_at = max(self._rewrite_at, 2 * draft._size)
+        self.close()
+
+    def _read(self):
+        try:
+            with open(self._path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            return
+        for line in data.split(b"\n"):
+            try:
+                self._heed(loads(line))
+            except (ClawError, ValueError, TypeError, IndexError, KeyError):
+                continue
+        if data[-1:] not in (b"", b"\n"):       # what comes next begins a line
+            self._write([], False)
+            self._size += os.write(self._fd, b"\n")
+
+    def _heed(self, line: list):
+        kind, number = line[0], line[1]
+        if kind == "m":
+            self._ids.extend([(packet, digest) for packet, digest in number])
+        elif kind == "b":
+            self.waiting[number].begun += 1
+        elif kind == "-":
+            self.waiting.pop(number, None)
+        elif kind == "+":
+            packet, digest, actor, text, correlation = line[2:]
+            if type(number) is not int or not isinstance(actor, str) or not isinstance(text, str):
+                return
+            self.waiting[number] = Item(number, actor, text, bytes.fromhex(correlation))
+            self._last = max(self._last, number)
+            if packet:
+                self._ids.append((packet, digest))
+
+
+def _sync(folder: str):
+    """Make the names in *folder* outlast a power cut."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def digest_of(topic: str, payload: bytes) -> str:
+    """Return what tells one message from another of the same packet id."""
+    return hashlib.sha256(topic.encode("utf-8", "surrogatepass") + b"\0" + payload).hexdigest()[:16]

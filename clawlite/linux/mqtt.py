@@ -1,0 +1,259 @@
+"""Channels of type queue: an MQTT 5 topic whose messages begin turns (CKP 0.2.0, 5.3 ``queue_name``; docs/channels.md).
+
+    broker -> on_message, in paho's thread -> poll, in the loop: who, how long -> inbox.py, synced -> acknowledged -> a turn -> reply topic
+
+1. With overlap_policy ``queue`` a message is acknowledged when it is on disk, and not before; with ``skip`` and ``allow`` when it was looked at.
+2. The broker is told how long a message may be and how many it may send without an acknowledgement: neither paho nor this module holds more.
+3. Who speaks is what the "+" of the topic stands for, which a broker can enforce; what a message says of itself is text.
+4. An acknowledgement is for the connection that the message came by: packet ids of another session are other messages.
+"""
+import os
+import sys
+import threading
+from collections import deque
+
+from clawlite.core.errors import ClawError
+from clawlite.core.text import decode_utf8
+from clawlite.linux.inbox import MOST_TRIES, REMEMBERED, ROOM, Inbox, Item, digest_of
+from clawlite.linux.overlap import QUEUE
+from clawlite.linux.secrets import resolve, stores
+
+KEEPALIVE_S = 60
+AGAIN_S = (1, 120)              # between attempts to connect: doubled each time
+OVERHEAD = 4096                 # bytes of a message beside its payload: topic and properties
+MAX_CORRELATION = 256           # bytes that a reply carries back
+MAX_OUT = 1000                  # replies that wait for the broker
+AGAIN_MS = 5000                 # after the disk took nothing
+FOREVER_S = 0xFFFFFFFF          # a session that does not expire (MQTT 5, 3.1.2.11.2)
+LEAVE_S = 1.0
+NEVER_RETAINED = 2              # what was said before the subscription is no event (MQTT 5, 3.8.3.1)
+
+
+class Mqtt:
+    """One topic.
+
+    channel  ``channel.Channel``
+    own      [secure, host, port, user or "", name of the secret, client id, QoS, clean, topic, reply topic or ""] of the image
+    Raises ``ClawError`` when the secret is missing, or the file of messages cannot be read.
+    """
+
+    def __init__(self, channel, own: list):
+        self._channel = channel
+        secure, self._host, self._port, user, secret, client, self._qos, clean, self._topic, self._reply = own
+        self._events, self._come = deque(), deque()     # of paho's thread: (kind, ...), and (connection, message)
+        self._connection = 0
+        self._is_up = self._is_known = self._told = self._closed = False
+        self._left = threading.Event()
+        self._again_ms = None
+        self._inbox = None
+        if channel.policy == QUEUE:
+            try:
+                self._inbox = Inbox(channel.path(".queue"))
+            except OSError as e:
+                raise ClawError("the messages on record cannot be read: %s" % (e.strerror or e)) from None
+        self._client = self._made(client, clean, secure)
+        if user:
+            password = resolve(secret, stores(channel.agent.image.agent.name))
+            if channel.agent.image.guard is not None:
+                channel.agent.image.guard.learn(password)
+            self._client.username_pw_set(user, password)
+        self._restored = list(self._inbox.waiting.values()) if self._inbox else []
+        self._client.loop_start()
+
+    def _made(self, name: str, clean: bool, secure: bool):
+        from paho.mqtt import client as paho            # which starting.py has looked for
+        from paho.mqtt.packettypes import PacketTypes
+        from paho.mqtt.properties import Properties
+        self._paho, self._properties = paho, lambda: Properties(PacketTypes.PUBLISH)
+        client = paho.Client(paho.CallbackAPIVersion.VERSION2, name, protocol=paho.MQTTv5, manual_ack=True)
+        client.reconnect_delay_set(*AGAIN_S)
+        client.max_queued_messages_set(MAX_OUT)
+        if secure:
+            from clawlite.linux.net_tls import context
+            client.tls_set_context(context())
+        client.on_connect, client.on_disconnect, client.on_connect_fail = self._connected, self._disconnected, self._failed
+        client.on_subscribe, client.on_message = self._subscribed, self._received
+        asked = Properties(PacketTypes.CONNECT)
+        asked.SessionExpiryInterval = 0 if clean else FOREVER_S
+        asked.ReceiveMaximum = REMEMBERED
+        asked.MaximumPacketSize = 4 * self._channel.processing[0] + OVERHEAD
+        client.connect_async(self._host, self._port, KEEPALIVE_S, clean_start=clean, properties=asked)
+        return client
+
+    # -- in paho's thread
+
+    def _connected(self, client, data, flags, reason, properties):
+        if reason.is_failure:
+            self._event("refused", str(reason))
+            return
+        self._connection += 1
+        if flags.session_present:
+            self._come.clear()          # not acknowledged: they come again
+        self._is_up, self._is_known = True, flags.session_present
+        client.subscribe(self._topic, options=self._paho.SubscribeOptions(self._qos, noLocal=True, retainHandling=NEVER_RETAINED))
+
+    def _disconnected(self, client, data, flags, reason, properties):
+        self._is_up = False
+        self._left.set()
+        self._event("down", str(reason))
+
+    def _failed(self, client, data):
+        error = sys.exc_info()[1]       # paho calls this where it has caught it
+        self._event("down", getattr(error, "verify_message", None) or getattr(error, "strerror", None) or str(error or "nothing answers there"))
+
+    def _subscribed(self, client, data, mid, reasons, properties):
+        refused = [reason for reason in reasons if reason.is_failure]
+        self._event(*(("refused", "it does not let %s be read: %s" % (self._topic, refused[0])) if refused else ("up", self._is_known)))
+
+    def _received(self, client, data, message):
+        if message.qos or len(self._come) < ROOM:
+            self._come.append((self._connection, message))
+        else:
+            self._event("dropped")
+        self._wake()
+
+    def _event(self, *event):
+        self._events.append(event)
+        self._wake()
+
+    def _wake(self):
+        if self._closed:                # its descriptor may be another's by now
+            return
+        try:
+            os.write(self._channel.wake, b"\0")
+        except BlockingIOError:         # it is awake already
+            return
+
+    # -- in the loop
+
+    def poll(self):
+        """Take what has come, and acknowledge it."""
+        restored, self._restored = self._restored, []
+        for item in restored:
+            self._go_on(item)
+        while self._events:
+            self._heed(*self._events.popleft())
+        now_ms = self._channel.now_ms()
+        if self._again_ms is not None and now_ms < self._again_ms:
+            return
+        self._again_ms = None
+        batch = []
+        while self._come and (self._inbox is None or len(self._inbox.waiting) + len(batch) < ROOM):
+            batch.append(self._come.popleft())
+        if batch:
+            self._take(batch)
+
+    def deadline(self):
+        """Return the monotonic time of the next ``poll`` that matters, or None: what comes wakes the loop."""
+        return self._channel.now_ms() if self._restored else self._again_ms
+
+    def begins(self, to):
+        """The run of *to* begins."""
+        if self._inbox and isinstance(to, Item):
+            self._inbox.begins(to)
+
+    def reply(self, to, text: str, final: bool = True, failed: bool = False):
+        """Say *text* to whoever sent *to*: an ``Item``, or the id of an actor."""
+        if isinstance(to, Item):
+            if text.strip():
+                self.send(to.actor, text, to.correlation)
+            if final and self._inbox:
+                self._inbox.ended(to)
+                if self._come:          # there is room for what waits
+                    self._wake()
+        else:
+            self.send(to, text)
+
+    def send(self, actor: str, text: str, correlation: bytes = b"") -> str:
+        """Publish *text* to *actor*, or tell it where no reply topic is declared; return "" or why it cannot be done."""
+        if not self._reply:
+            self._channel.tell(text)
+            return "no reply topic is declared for it"
+        properties = self._properties()
+        if correlation:
+            properties.CorrelationData = correlation
+        info = self._client.publish(self._reply.replace("+", actor), text.encode("utf-8", "replace"), self._qos, False, properties)
+        if info.rc in (self._paho.MQTT_ERR_SUCCESS, self._paho.MQTT_ERR_NO_CONN):       # the latter waits for a connection, at QoS 1
+            return ""
+        self._channel.log("dropped", actor=actor, reason=self._paho.error_string(info.rc))
+        return "%d messages wait already" % MAX_OUT
+
+    def recipient(self, name: str):
+        """Return "" where nobody is told from another and *name* is the reply topic itself, else None: an actor is meant."""
+        return "" if "+" not in self._reply and name == self._reply else None
+
+    def close(self):
+        """Leave, and keep the session: what comes meanwhile waits at the broker."""
+        was_up, self._closed = self._is_up, True
+        self._client.disconnect()
+        if was_up:
+            self._left.wait(LEAVE_S)
+        if self._inbox:
+            self._inbox.close()
+
+    def _heed(self, kind: str, said=None):
+        if kind == "up":
+            self._told = False
+            self._channel.log("connected")
+            if self._inbox and not said:
+                self._inbox.forget()
+        elif kind == "dropped":
+            self._channel.log("dropped", reason="%d messages wait already" % ROOM)
+        elif not self._told:
+            self._told = True
+            self._channel.trouble("MQTT broker %s port %d: %s" % (self._host, self._port, said), "look at [mqtt] in clawlite.toml, and at the broker's log")
+
+    def _take(self, batch: list):
+        """Look at messages, put them on record, acknowledge them, begin them: in this order."""
+        good, done = [], []
+        for connection, message in batch:
+            digest = self._inbox and digest_of(message.topic, message.payload)
+            if self._inbox and message.dup and self._inbox.knows(message.mid, digest):
+                self._channel.log("again")
+                done.append((connection, message))
+                continue
+            actor, text = self._read(message)
+            role = self._channel.judged(actor, text, actor)[0] if text is not None else None
+            if role is None:
+                done.append((connection, message))
+            else:
+                correlation = getattr(message.properties, "CorrelationData", b"")[:MAX_CORRELATION]
+                good.append((connection, message, digest, actor, text, correlation, role))
+        if self._inbox and good:
+            try:
+                items = self._inbox.take([(message.mid, *rest) for _, message, *rest, _ in good])
+            except OSError as e:
+                self._channel.trouble("messages cannot be put on record: %s" % (e.strerror or e), "make room for them, or make their folder writable")
+                self._come.extendleft(reversed([one[:2] for one in good]))
+                self._again_ms = self._channel.now_ms() + AGAIN_MS
+                good = []
+        else:
+            items = [Item(0, actor, text, correlation) for _, _, _, actor, text, correlation, _ in good]
+        for connection, message in done + [one[:2] for one in good]:
+            if message.qos and connection == self._connection and self._is_up:
+                self._client.ack(message.mid, message.qos)
+        for item, one in zip(items, good) if good else ():
+            self._channel.offer(one[-1], item.actor, item.text, item)
+
+    def _read(self, message) -> tuple:
+        """Return (actor, text) of a message; text is None for what is none, which the log has."""
+        actor = ""
+        if "+" in self._topic:
+            actor = message.topic.split("/")[self._topic.split("/").index("+")]
+        try:
+            text = decode_utf8(message.payload)
+        except ValueError:
+            text = ""
+        if text.strip() and (actor or "+" not in self._topic):
+            return actor, text
+        self._channel.log("refused", actor=actor, reason="text")
+        return actor, None
+
+    def _go_on(self, item: Item):
+        """Begin what an earlier process did not end."""
+        role = self._channel.access.role(item.actor)
+        if role is None or item.begun >= MOST_TRIES:
+            self._channel.log("dropped", actor=item.actor, reason="it was begun %d times" % item.begun if role is not None else "stranger")
+            self._inbox.ended(item)
+        else:
+            self._channel.offer(role, item.actor, item.text, item)
