@@ -14,7 +14,7 @@ PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p
 WORDS32 := build/words32
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-core test-main ip words32 sshd mosquitto test-ext compiler accel report soak bench clean
+.PHONY: help venv run test test-core test-main ip words32 sshd mosquitto strace test-ext compiler accel report soak bench clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -44,7 +44,7 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 	$(MAKE) -s test-main TESTS="tests/core tests/device/test_core_on_micropython.py" || rc=1; $(MAKE) -s report; exit $$rc
 
 test-main: TESTS ?= tests
-test-main: words32 sshd ip mosquitto
+test-main: words32 sshd ip mosquitto strace
 	@echo "== CPython, pure Python, and all that starts from it"; mkdir -p $(RESULTS)
 	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) --numprocesses $(JOBS) --dist loadfile $(TESTS)
 
@@ -76,6 +76,12 @@ mosquitto:
 		$$(apt-cache depends mosquitto | sed -n 's/^ *Depends: \(lib[a-z]*[0-9.-]*\)$$/\1/p' | grep -vE '^lib(c6|ssl|systemd|cap)') && \
 		for package in *.deb; do dpkg -x $$package . || exit 1; done && rm -f *.deb && cd - >/dev/null && mv $(BROKER).part $(BROKER); \
 		} >/dev/null 2>&1 || echo "No broker could be fetched: the tests that need one say so."
+
+# Power cuts are played from what strace records of an agent.
+strace:
+	@if [ "$$(id -u)" = 0 ] && ! command -v strace >/dev/null && command -v apt-get >/dev/null; then echo "Installing strace"; \
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends strace; } >/dev/null || \
+		echo "apt-get cannot install it." >&2; fi
 
 # Boards have 32-bit words, and so has this port.  It needs node, from the package index where the machine has none.
 words32: $(STAMP)

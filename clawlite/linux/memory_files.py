@@ -12,6 +12,7 @@ from errno import EINVAL
 from stat import S_ISREG
 
 from clawlite.core.errors import InvalidParams, StoreError
+from clawlite.linux.memory_sql import lasting_folder
 
 MAX_DEPTH = 16                  # steps of a key
 MAX_STEP = 200                  # bytes of one
@@ -66,7 +67,7 @@ class Files:
         path = self.path(store, part)
         try:
             if new:
-                os.makedirs(path, 0o700, exist_ok=True)
+                lasting_folder(path)
             return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as e:
             raise StoreError("store %s: %s: %s" % (store.name, path, e.strerror), "make it, and make it writable") from None
@@ -122,6 +123,7 @@ def _enter(root: int, folders: list, new: bool) -> int:
             if new:
                 try:
                     os.mkdir(name, 0o700, dir_fd=fd)
+                    os.fsync(fd)
                 except FileExistsError:
                     pass
             below = os.open(name, _FOLDER, dir_fd=fd)

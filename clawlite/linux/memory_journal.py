@@ -20,7 +20,7 @@ from clawlite.core.cbor import decode
 from clawlite.core.encoder import encode
 from clawlite.core.errors import CBORError
 from clawlite.linux.memory_places import BITS
-from clawlite.linux.memory_sql import sync_folder
+from clawlite.linux.memory_sql import lasting_folder, sync_folder
 
 FILE = "memory.journal"
 MAX_ENTRIES = 512               # that wait in it: as many as are put into the index together
@@ -153,7 +153,7 @@ class Journal:
     def _open(self):
         self.fault = None
         try:
-            os.makedirs(self._folder, 0o700, exist_ok=True)
+            lasting_folder(self._folder)
             self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             sync_folder(self._folder)
         except OSError as e:

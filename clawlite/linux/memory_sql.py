@@ -208,11 +208,20 @@ def folder_of(agent: str) -> str:
 
 
 def make_folder(folder: str):
-    """Make *folder* where it is not there.  Raises ``StoreError`` when it cannot be."""
+    """Make *folder* where it is not there, so that a power cut does not take its name.  Raises ``StoreError`` when it cannot be."""
     try:
-        os.makedirs(folder, 0o700, exist_ok=True)
+        lasting_folder(folder)
     except OSError as e:
         raise StoreError("the memory's folder %s: %s" % (folder, e.strerror), "make it, and make it writable") from None
+
+
+def lasting_folder(folder: str):
+    """Make *folder* and those above it where they are not there, and bring their names to the disk.  Raises ``OSError``."""
+    if not os.path.isdir(folder):
+        above = os.path.dirname(folder) or "."
+        lasting_folder(above)
+        os.makedirs(folder, 0o700, exist_ok=True)
+        sync_folder(above)
 
 
 def check_folder(folder: str):
