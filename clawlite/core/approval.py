@@ -3,7 +3,7 @@
 Each is bound to its task, and so to one call of one caller, and is used up by its first answer.  It is on record while it waits
 (KEEP), so that a restart forgets none silently.
 """
-from clawlite.core.effect import KEEP, LOG, TELL
+from clawlite.core.effect import APPROVE, KEEP, LOG, TELL
 from clawlite.core.errors import ApprovalDenied, ApprovalTimeout
 from clawlite.core.image import ASKS
 from clawlite.core.record import GONE, WAIT
@@ -15,19 +15,34 @@ class Approval:
     """A call that waits for a person.
 
     tool, arguments   what would run
-    rule              the rule that asks, or None when autonomy or a skill does
+    rule              the rule that asks, or None when autonomy, a skill or a world model does
+    seen              (whether a world model asks, what it foresees), or None
     timeout_s         int >= 1
     allow             bool, what happens when nobody answers
     """
     asker = ""          # who asks, by a channel that is not the console
 
-    def __init__(self, tool, arguments: dict, rule):
+    def __init__(self, tool, arguments: dict, rule, seen=None):
         self.tool = tool
         self.arguments = arguments
         self.rule = rule
+        self.seen = seen
         self.timeout_s = rule[3] or APPROVAL_S if rule else APPROVAL_S
         self.allow = bool(rule and rule[4])
         self.since_ms = self.due_ms = 0
+
+
+def seek(image, tool, arguments: dict, asks, rule, event: dict, within):
+    """Let the world model of the skill *within* look at a call, and a person where it, or something else, *asks*; a generator of effects.
+
+    rule  the one that asks, or None;  event  of the call: gets ``approval``
+    Raises ``ApprovalDenied``, ``ApprovalTimeout``, ``PolicyDenied``.
+    """
+    seen = None
+    if within is not None and image.worlds is not None:
+        seen = yield from image.worlds.look(within, tool, arguments)
+    if asks or seen and seen[0]:
+        event["approval"] = yield (APPROVE, Approval(tool, arguments, rule, seen))
 
 
 def wait(agent, task, approval, now_ms: int):
@@ -110,8 +125,12 @@ def question(approval, now_ms: int) -> str:
         why = "rule %s asks first%s" % (rule[0], ": " + rule[2] if rule[2] else "")
     elif approval.tool.flags & ASKS:
         why = "its skill asks first (permissions.approval_required)"
+    elif approval.seen and approval.seen[0]:
+        why = approval.seen[1]
     else:
         why = "this agent is supervised and the tool has side effects"
+    if approval.seen and why != approval.seen[1]:
+        why += "; " + approval.seen[1]
     if approval.asker:
         why += "; %s asked for it" % approval.asker
     return "Approve %s?\n  %s\n  (%d s, then %s)" % (call_text(approval.tool.name, approval.arguments), why, left_s(approval, now_ms),

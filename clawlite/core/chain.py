@@ -51,10 +51,11 @@ class Chain:
             raise last
         raise (QuotaExceeded if only_limits else ProviderError)("no provider left: " + "; ".join(why), "", last.data)
 
-    def text(self, prompt: str, most: int):
+    def text(self, prompt: str, most):
         """A generator of effects that returns what the first remote provider that can says to *prompt*: for a tool, and shown to nobody.
 
-        most  tokens that the answer may have; a limit that does not admit them refuses the request
+        most  tokens that the answer may have; a limit that does not admit them refuses the request.  Or (tokens, place of the only
+              provider to ask)
         Raises ``ProviderError``.
         """
         from clawlite.core.history import History
@@ -62,7 +63,10 @@ class Chain:
         history = History(0)
         history.begin(Message("user", prompt))
         last = ProviderError("this agent has no provider that a tool could ask")
-        for place in range(len(self._image.agent.providers)):
+        places = range(len(self._image.agent.providers))
+        if isinstance(most, tuple):
+            most, places = most[0], most[1:]
+        for place in places:
             name, provider = self._at(place)
             if name not in _BUILTIN:
                 try:

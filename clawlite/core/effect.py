@@ -28,7 +28,7 @@
 The generators of a turn and of a tool call yield those with a task without it; the agent adds it.  They also yield five
 that never leave the core:
 
-    (ASK, prompt, most)                    a provider's answer to *prompt*, of at most so many tokens  -> done
+    (ASK, prompt, most)                    a provider's answer to *prompt*, of at most so many tokens (``Chain.text``)  -> done
     (ASK, tool, arguments)                 of a composite tool: what its skill comes to, in a turn of its own (core/skillturn.py)  -> done
     (APPROVE, approval)                    wait for a person
     (JOIN, numbers)                        wait until the task is told: its number is added to *numbers*

@@ -23,7 +23,7 @@ from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.text import decode_utf8
 
 AGENT, TOOLS, RECORDS, RULES, AUTOMATA, PROSE, REFLEX, REPLAY, PINS, PROVIDERS, WIRE, SANDBOX, GUARD = range(1, 14)
-MEMORY, SKILLS, CHANNELS, TELEMETRY, LOCAL, CONTEXT = range(14, 20)
+MEMORY, SKILLS, CHANNELS, TELEMETRY, LOCAL, CONTEXT, WORLDS = range(14, 21)
 READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS, ASKS = 1, 2, 4, 8, 16, 32, 64, 128
 BUILTIN, MAKER, SKILL, COMPOSITE = range(4)             # what answers a tool: the registry, tools.py, a skill's instruction, a turn of a skill's own
 
@@ -94,6 +94,7 @@ class Image:
         self.id = str(hexlify(self.sources[:4]), "utf-8")       # of its manifest: the log tells with it whose rule numbers it has
         self.agent = AgentInfo(self.section(AGENT))
         self.guard = None                   # linux/guard.py, by a shell whose image has the section
+        self.worlds = None                  # linux/worldmodel.py, likewise; boards have none
         self.tools = {}
         self.names = []                     # in the manifest's order: dicts have none on MicroPython
         for name, offset, length, entry in self.section(TOOLS):

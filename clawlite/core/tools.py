@@ -7,7 +7,7 @@
 5. A shell may go straight where every gate but those of arguments and id says yes for good (linux/flat.py, ``settled``: add a new gate there).
 """
 from clawlite.core import policy
-from clawlite.core.effect import APPROVE, ASK, LOG, RESOLVE, RESUME, RUN, STORE
+from clawlite.core.effect import ASK, LOG, RESOLVE, RESUME, RUN, STORE
 from clawlite.core.errors import ClawError, InvalidParams, PolicyDenied, ProviderError, SandboxDenied, ToolTimeout
 from clawlite.core.image import ASKS, COMPOSITE, HAS_SIDE_EFFECTS, SKILL
 from clawlite.core.schema import check
@@ -67,7 +67,7 @@ def call(image, name: str, arguments, caller: str, override=None, once=None, wit
         if within is not None and name not in within.names:
             raise PolicyDenied("%s: the skill %s is under way, which uses only: %s" % (name, within.name, ", ".join(within.names)), "",
                                {"tool": name, "action": "deny", "skill": within.name})
-        result = yield from _gated(image, tool, arguments, override, event, once)
+        result = yield from _gated(image, tool, arguments, override, event, once, within)
     except ClawError as e:
         refused(event, e)
         yield (LOG, event)
@@ -92,7 +92,7 @@ def known(image, name):
     return tool
 
 
-def _gated(image, tool, arguments, override, event, once):
+def _gated(image, tool, arguments, override, event, once, within):
     if not isinstance(arguments, dict):
         from clawlite.core.render import canonical
         raise InvalidParams("%s: expected arguments as an object, got %s" % (tool.name, canonical(arguments, 40)))
@@ -127,9 +127,10 @@ def _gated(image, tool, arguments, override, event, once):
     if image.agent.calls_per_minute is not None:
         from clawlite.core.ledger import admit
         yield from admit(image.agent.calls_per_minute, tool, event)
-    if action == policy.APPROVE or autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS or tool.flags & ASKS:
-        from clawlite.core.approval import Approval
-        event["approval"] = yield (APPROVE, Approval(tool, arguments, rule if action == policy.APPROVE else None))
+    asks = action == policy.APPROVE or autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS or tool.flags & ASKS
+    if asks or within is not None and image.worlds is not None:
+        from clawlite.core.approval import seek
+        yield from seek(image, tool, arguments, asks, rule if action == policy.APPROVE else None, event, within)
     if once is not None and once.is_kept(tool):
         first = yield from once.begin()
         if first is not None:

@@ -5,7 +5,7 @@
 """
 import typing
 
-from clawlite.host import board_heap, board_stores, boards, chain, channels, compiler
+from clawlite.host import board_heap, board_stores, boards, chain, channels, compiler, worlds
 from clawlite.host.board_profile import Ability, Profile, has
 from clawlite.host.document import LinePlace
 from clawlite.host.problems import ManifestErrors, Problem, Problems
@@ -53,10 +53,14 @@ def refuse(manifest, board: Profile, need: Need = None) -> None:
 
 def notes(manifest, board: Profile) -> list[dict]:
     """Return what a maker should know of *board* (or None) and *manifest* that is no problem: [{file, line, message}]."""
-    if board is None or not board.pins.simulated or not manifest.settings.pins:
+    if board is None:
         return []
-    file, line = manifest.settings.where("pins", 0)
-    return [{"file": file, "line": line, "message": f"this version drives no pin of {board.name}: they are simulated"}]
+    found = []
+    if board.pins.simulated and manifest.settings.pins:
+        found.append((manifest.settings.where("pins", 0), f"this version drives no pin of {board.name}: they are simulated"))
+    if board.runtime == "micropython":
+        found += [(model.where(), f"{board.name} asks no world model: {', '.join(names)} acts without {model.name}") for model, names in worlds.named(manifest)]
+    return [{"file": file, "line": line, "message": message} for (file, line), message in found]
 
 
 def fitting(manifest, need: Need) -> tuple[list[str], list[str]]:

@@ -10,7 +10,7 @@ from clawlite.core.errors import SandboxDenied
 from clawlite.core.netaddress import address_of, is_public
 from clawlite.core.netrules import parse_host
 from clawlite.core.policy import ACTIONS
-from clawlite.host import folding, sandboxes, skills
+from clawlite.host import folding, sandboxes, skills, worlds
 from clawlite.host.problems import quoted
 
 _DECIDES = {"deny": "denies", "require-approval": "asks first for", "audit-only": "allows", "allow": "allows"}
@@ -29,7 +29,8 @@ def find(manifest) -> dict:
         reached += [entry] + (bound or [])
     dead, shadowed = folding.unreached(rules, manifest.tools + skills.as_tools(manifest), reached)
     return {"dead": [_rule(manifest, flat) for flat in dead], "shadowed": [_rule(manifest, flat) for flat in shadowed],
-            "warnings": _general(manifest) + _refused(manifest) + _unmentioned(manifest, rules, entries) + _skills(manifest, rules, entries) + _strangers(manifest, rules) + _hosts(manifest)}
+            "warnings": _general(manifest) + _refused(manifest) + _unmentioned(manifest, rules, entries) + _skills(manifest, rules, entries) + _strangers(manifest, rules) + _hosts(manifest)
+            + [_warning(*note) for note in worlds.notes(manifest)]}
 
 
 def _rule(manifest, flat) -> dict:

@@ -89,11 +89,12 @@ def field(schema: dict) -> str | None:
     properties = properties if isinstance(properties, dict) else {}
     names = schema.get("required") or list(properties)
     one = properties.get(names[0]) if len(names) == 1 else None
-    return names[0] if isinstance(one, dict) and "string" in _types(one) else None
+    return names[0] if isinstance(one, dict) and "string" in types(one) else None
 
 
-def _types(schema: dict) -> list:
-    kinds = schema.get("type", "string")
+def types(schema: dict, default: str = "string") -> list:
+    """Return the types that *schema* allows, *default* where it says none."""
+    kinds = schema.get("type", default)
     return kinds if isinstance(kinds, list) else [kinds]
 
 

@@ -1,8 +1,8 @@
 """The Telemetry of a manifest (CKP 5.10) to the section of the image that linux/telemetry.py reads."""
-from clawlite.host import remotes
+from clawlite.host import remotes, worlds
 
 TYPES = ("console", "file", "sqlite", "webhook", "otlp")
-CATEGORIES = ("tool_calls", "memory_ops", "swarm_ops", "lifecycle", "errors")
+CATEGORIES = ("tool_calls", "memory_ops", "swarm_ops", "lifecycle", "errors", "world_model_ops", "planning_ops")
 METRICS = ("token_usage", "cost_usd", "latency_histogram")
 BATCH = 100                     # where an exporter says nothing
 HERE_MS, AWAY_MS = 1000, 5000   # so long an event waits: on this machine, for a server
@@ -13,9 +13,9 @@ def refuse(manifest) -> None:
     """Add a problem for what this version cannot tell: operations of parts that it does not have."""
     telemetry = manifest.telemetry
     for block in ("events", "metrics"):
-        for name in _OF_WORLD_MODELS:
+        for name in _OF_WORLD_MODELS[2:] if worlds.named(manifest) else _OF_WORLD_MODELS:
             if getattr(getattr(telemetry.spec, block), name, False):
-                manifest.problem(telemetry, (block, name), "nothing of this version does what this would tell", "false", "true", key=True)
+                manifest.problem(telemetry, (block, name), "nothing here does what this would tell", "false", "true", key=True)
     for index, exporter in enumerate(telemetry.spec.exporters):
         if exporter.type in ("otlp", "webhook"):
             wrong = remotes.endpoint_problem(exporter.endpoint)

@@ -6,7 +6,7 @@ methods of swarms answer -32601, built-in tools without what they need -32010.
 """
 from clawlite.core.policy import normalise
 from clawlite.core.profile import NONE
-from clawlite.host import channels, memories, registry, remotes, sandboxes, telemetries
+from clawlite.host import channels, memories, registry, remotes, sandboxes, telemetries, worlds
 from clawlite.host.chain import BUILTIN_ENDPOINTS
 from clawlite.host.problems import quoted
 
@@ -14,7 +14,7 @@ LATER = "not supported by this version of clawlite"
 
 MENDS = "use a sandbox of level process, let it yield between its steps (yield MILLISECONDS), or remove this"
 
-UNBUILT_KINDS = ("Swarm", "WorldModel")
+UNBUILT_KINDS = ("Swarm",)
 SAID_AT_USE = ("Swarm",)
 
 
@@ -35,6 +35,7 @@ def refuse(manifest, at_use: bool = False) -> None:
     if manifest.sandbox:
         _sandbox(manifest, manifest.sandbox)
     memories.refuse(manifest)
+    worlds.refuse(manifest)
     for primitive in manifest.primitives():
         if primitive.kind in UNBUILT_KINDS and not (at_use and primitive.kind in SAID_AT_USE):
             manifest.problem(primitive, (), f"{primitive.kind} is {LATER}", hint="remove it from the manifest")

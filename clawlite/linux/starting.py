@@ -10,7 +10,7 @@ import sys
 
 from clawlite.core.effect import LOG
 from clawlite.core.errors import ClawError
-from clawlite.core.image import MEMORY
+from clawlite.core.image import MEMORY, WORLDS
 from clawlite.core.lifecycle import ERROR, INIT, STOPPED
 from clawlite.linux import maker
 from clawlite.linux.wire import now_ms
@@ -35,6 +35,9 @@ class Starting:
         self._demands_log = "log" in image.requires
         self._needs_mqtt = "mqtt" in image.requires
         self._remembers = image.size_of(MEMORY) > 0
+        if image.size_of(WORLDS):
+            from clawlite.linux.worldmodel import Worlds
+            image.worlds = Worlds(image)
         shell.agent.lifecycle.starting = self.start
         shell.agent.lifecycle.on_failure = self._failed
 

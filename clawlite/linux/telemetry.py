@@ -16,6 +16,7 @@ MOST_TEXT = 1024                # characters of arguments, or of a result
 SNAPSHOT_MS = 10000             # metrics go out so often, while anything happens
 BOUNDS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000)
 _PROVIDER_CODES = (-32020, -32021)      # their messages may quote what a provider answered
+_PREDICTION = ("world_model", "tool", "status", "code", "risk", "uncertainty", "cost", "duration_ms")
 _FIELDS = {
     "tool.call": ("tool", "caller", "status", "code", "duration_ms", "action", "rule_id", "request_id", "again"),
     "lifecycle.transition": ("from", "to", "duration_ms"),
@@ -97,6 +98,10 @@ class Telemetry:
             self._tell("lifecycle", name, event)
         elif name.startswith("memory."):
             self._tell("memory_ops", name, event, ("store", "status", "code", "duration_ms"))
+        elif name == "world_model.prediction":
+            self._tell("world_model_ops", name, event, _PREDICTION)
+        elif name == "planning.fallback":
+            self._tell("planning_ops", name, event, ("world_model", "tool", "fallback"))
 
     def _sent(self, effect: tuple):
         for message in effect[1] if isinstance(effect[1], list) else (effect[1],):
