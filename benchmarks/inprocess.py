@@ -164,7 +164,7 @@ def netrules(rounds: int) -> dict:
 def scan(image: str, rounds: int) -> dict:
     """64 KB of tool output: secrets of all kinds and three known ones in 30 forms each; orders of strangers; one audit record."""
     from clawlite.core.image import Image
-    from clawlite.linux.guard import Guard
+    from clawlite.scan.guard import Guard
     with open(image, "rb") as file:
         data = file.read()
     guard = Guard(Image(lambda offset, length: data[offset:offset + length], len(data)))
@@ -181,7 +181,7 @@ def scan(image: str, rounds: int) -> dict:
         assert bare.result("t", text, None, {})[0] is text
 
     def orders():
-        assert not guard._patterns.found(source)
+        assert not guard._patterns().found(source)
     found = blocks([lambda: secrets(source), lambda: secrets(dump), lambda: guard.text(source), orders], rounds)
     return dict(zip(("secrets, 64 KB of text", "secrets, 64 KB of a dump", "secrets, three known, 64 KB", "injection, 64 KB of text"), found))
 

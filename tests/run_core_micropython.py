@@ -33,7 +33,7 @@ def precompile(tree: Path) -> list:
     Returns the folders for MicroPython's path.  Raises RuntimeError with mpy-cross' own words.
     """
     jobs = [(ROOT / "clawlite/__init__.py", tree / "clawlite/__init__.mpy")]
-    jobs += [(p, tree / "clawlite/core" / (p.stem + ".mpy")) for p in (ROOT / "clawlite/core").glob("*.py")]
+    jobs += [(p, tree / "clawlite" / part / (p.stem + ".mpy")) for part in ("core", "scan") for p in (ROOT / "clawlite" / part).glob("*.py")]
     jobs += [(p, tree / "board" / (p.stem + ".mpy")) for p in BOARD.glob("*.py")]
     for source, target in jobs:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -87,7 +87,9 @@ def project(folder: Path, claw: str = _CLAW % "reflex", **files: str) -> Path:
 
 
 _REFLEX = dict(clawlite_toml='reflex = "reflex.toml"\n', reflex_toml='[[rule]]\nwhen = "hello"\nsay = "Hello!"\n')
+_LOOKS = dict(clawlite_toml='reflex = "reflex.toml"\n', reflex_toml='[[rule]]\nwhen = "qwertz"\ncall = "look"\narguments = { where = "x" }\n')
 _ALLOW = '  policies: [{ inline: { rules: [{ id: all, action: %s, scope: all }]%s } }]\n'
+_BLOCKS = '  policies: [{ inline: { rules: [{ id: all, action: allow, scope: all }], %s } }]\n'
 _PROVIDER = '    - { inline: { name: %s, protocol: %s, endpoint: "http://127.0.0.1:9/v1", model: m, auth: { type: none }%s } }\n'
 _TOOL = 'def look(where: str) -> str:\n    """Look."""\n    return where\n'
 _TALK = '  memory: { inline: { stores: [{ name: talk, type: conversation }] } }\n'
@@ -113,6 +115,9 @@ def references(folder: Path) -> dict:
         ("conversation", claw + _TALK, _REFLEX),
         ("limits", claw + _ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 2 }"), dict(_REFLEX, tools_py=_TOOL)),
         ("pins", claw + _BOARD_INFO + _ALLOW % ("allow", ""), _REFLEX),
+        ("guard", claw + _BLOCKS % "input_validation: { max_size_bytes: 4000 }", dict(_REFLEX, tools_py=_TOOL)),
+        ("leaks", claw + _BLOCKS % "secret_scanning: { enabled: true }", dict(_REFLEX, tools_py=_TOOL)),
+        ("injection", claw + _BLOCKS % "prompt_injection: { detection: pattern }", dict(_LOOKS, tools_py=_TOOL)),
         ("openai", remote("openai-compatible"), {}), ("anthropic", remote("anthropic-native"), {}),
         ("both", remote("openai-compatible", "anthropic-native"), {}),
         ("gateway", remote("openai-compatible"), dict(clawlite_toml="[gateway]\n")))}

@@ -1,10 +1,11 @@
-"""What policies and the sandbox want looked at, as the image has it (CKP 0.2.0, 5.7 and 5.8); clawlite/linux/guard.py looks."""
+"""What policies and the sandbox want looked at, as the image has it (CKP 0.2.0, 5.7 and 5.8); clawlite/scan/guard.py looks."""
 from clawlite.core.header import shaped
 
 INPUT, OUTPUT = 1, 2            # where secrets are looked for, or'ed
 BLOCK, REDACT, WARN = 0, 1, 2   # what becomes of them
 PATTERN, DOUBTFUL, ALL = 1, 2, 4        # who looks for injections, or'ed: patterns; a model, at what they doubt; a model, at all
 STOP, MARK, NOTE = 0, 1, 2      # what becomes of an injection: block-and-log, warn, log-only
+ORDERS, DATA, UNCLEAR = 0, 1, 2         # what a model says of a text
 KINDS = ("anthropic", "authorization", "aws-id", "aws-secret", "azure-storage", "discord", "github", "gitlab", "google", "huggingface", "jwt",
          "known", "npm", "openai", "password", "pem", "pypi", "sendgrid", "slack", "slack-webhook", "stripe", "telegram", "url-password")
 _MANY = 1 << 32

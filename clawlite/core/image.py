@@ -93,7 +93,7 @@ class Image:
         self.compiler, self.requires, self.sources, self.companions, _ = head
         self.id = str(hexlify(self.sources[:4]), "utf-8")       # of its manifest: the log tells with it whose rule numbers it has
         self.agent = AgentInfo(self.section(AGENT))
-        self.guard = None                   # linux/guard.py, by a shell whose image has the section
+        self.guard = None                   # scan/guard.py, by a shell whose image has the section
         self.worlds = None                  # linux/worldmodel.py, likewise; boards have none
         self.tools = {}
         self.names = []                     # in the manifest's order: dicts have none on MicroPython

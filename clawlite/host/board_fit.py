@@ -5,12 +5,13 @@
 """
 import typing
 
-from clawlite.host import board_heap, board_stores, boards, chain, channels, compiler, worlds
+from clawlite.host import board_heap, board_stores, boards, chain, channels, compiler, guards, worlds
 from clawlite.host.board_profile import Ability, Profile, has
 from clawlite.host.document import LinePlace
 from clawlite.host.problems import ManifestErrors, Problem, Problems
 
 _SHOWN_BOARDS = 6
+_INSTEAD = {"guard-model": "detection: pattern, which looks without a model"}
 _ABILITIES = set(typing.get_args(Ability)) - {"http", "https", "process"}
 
 
@@ -107,7 +108,7 @@ def _abilities(manifest, board: Profile, known: list, problems: Problems) -> Non
         if ability in _ABILITIES and ability not in board.abilities:
             place, path = _where(manifest, ability)
             problems.add(place, path, f"this needs {ability}, which {board.name} does not have",
-                         hint=_other(known, lambda b: ability in b.abilities, "leave it out"))
+                         hint=_other(known, lambda b: ability in b.abilities, _INSTEAD.get(ability, "leave it out")))
 
 
 def _where(manifest, ability: str) -> tuple:
@@ -117,6 +118,9 @@ def _where(manifest, ability: str) -> tuple:
             return provider.place, ("endpoint",)
     if ability == "memory":
         return (manifest.memory.place, ()) if manifest.memory else (manifest.identity.place, ("context_files",))
+    for needed, primitive, path in guards.wanted(manifest):
+        if ability == needed:
+            return primitive.place, path
     if ability == "telemetry":
         return manifest.telemetry.place, ()
     if ability == "gateway":

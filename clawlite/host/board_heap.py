@@ -20,6 +20,7 @@ _API = {2: "openai", 3: "anthropic"}                        # core/provider.py
 _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
 # For a turn, beyond what is held: `clawlite bench micropython`, 64-bit words; with 32 bits it is less, and nobody measured it.
 _ROOM, _REMOTE_ROOM = 24576, 36864
+_LOOK_ROOM = {"leaks": 8192, "injection": 20480}        # while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
 _TOOLS_BASE, _TOOLS_FACTOR = 16384, 6   # while tools.py is compiled, before most of our code is loaded; measured as above
 _LOG_BYTES = 32768                      # two files, logfile.py
 _TALK_BYTES = 2 * 32768                 # turnrecord.py, and while it is written anew
@@ -76,6 +77,9 @@ def parts(image) -> list[str]:
         found.add("conversation")
     if "http" in image.requires or image.agent.counts:
         found.add("limits")
+    if "guard" in image.requires:
+        injection, leaks = image.section(layout.GUARD)[:2]
+        found |= {"guard"} | ({"leaks"} if leaks else set()) | ({"injection"} if injection else set())
     for number in image.agent.providers:
         if number >= 2 and "gateway" in image.requires:
             found.add("gateway")        # and the line, while there is one
@@ -99,7 +103,9 @@ def held(data: bytes, tools_py: str, bits: int) -> int:
 def needed(data: bytes, tools_py: str, bits: int) -> int:
     """Return the bytes of heap with which its turns work: what is held, and room for what a turn makes and leaves."""
     image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
-    room = _ROOM if {"remote", "gateway"}.isdisjoint(parts(image)) else _REMOTE_ROOM
+    loaded = parts(image)
+    room = _ROOM if {"remote", "gateway"}.isdisjoint(loaded) else _REMOTE_ROOM
+    room += sum(_LOOK_ROOM.get(part, 0) for part in loaded)
     return max(held(data, tools_py, bits) + room, _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR)
 
 
@@ -126,6 +132,8 @@ def content(heap: Heap, image) -> int:
     if "pins" in image.requires:
         pins = image.section(layout.PINS) or []
         total += sum(heap.value(pin[0]) + heap.list(5) + heap.value(pin[4]) for pin in pins) + heap.table(len(pins)) + heap.list(len(pins))
+    if "guard" in image.requires:
+        total += sum(heap.value(part) for part in image.section(layout.GUARD)[1:5])
     for number in set(image.agent.providers):
         total += heap.value(image.section((layout.REFLEX, layout.REPLAY)[number]) if number < 2 else image.provider(number - 2))
     return total

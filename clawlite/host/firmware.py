@@ -22,19 +22,23 @@ UNITS = {
     "limits": ["ledger", "meters"],
     "line": ["lineframe", "linereceive", "linesend", "line", "reliable"],
     "distant": ["gateway", "uplink"],
+    "guard": ["guards", "held", "guard", "guarding"],
+    "leaks": ["tokens", "labels", "leaks", "known"],
+    "injection": ["fold", "injection"],
     "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],
 }
 CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them
 ENTRIES = ("main",)                     # what a board starts by name
 KEEP_SENTENCES = ("main", "errors")     # said when nothing else works
 SEEN_BY_MAKERS = ("pins",)              # handlers in tools.py get one as ``board``
-NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "netaddress", "netrules", "guards", "memory_methods", "instant")      # no tool of a board connects
+NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "netaddress", "netrules", "memory_methods", "instant")      # no tool of a board connects
 
 
 def sources() -> dict[str, pathlib.Path]:
     """Return {module: path of its source} of what goes on a board."""
     core = pathlib.Path(clawlite.core.__file__).parent
-    found = {path.stem: path for path in sorted(core.glob("*.py")) + sorted((firmware_dir() / "micropython").glob("*.py"))}
+    folders = (core, core.parent / "scan", firmware_dir() / "micropython")
+    found = {path.stem: path for folder in folders for path in sorted(folder.glob("*.py"))}
     return {name: path for name, path in found.items() if name not in NOT_ON_BOARDS}
 
 

@@ -59,7 +59,7 @@ class Failed(ClawError):
 def runtime() -> dict[str, bytes]:
     """Return {path: bytes} of what a Linux device needs to run images: the package without its host part."""
     top = Path(clawlite.core.__file__).parents[1]
-    paths = sorted(top.glob("*.py")) + sorted((top / "core").glob("*.py")) + sorted((top / "linux").rglob("*.py"))
+    paths = sorted(top.glob("*.py")) + [path for part in ("core", "scan", "linux") for path in sorted((top / part).rglob("*.py"))]
     return {f"clawlite/{path.relative_to(top).as_posix()}": path.read_bytes() for path in paths}
 
 

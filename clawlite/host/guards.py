@@ -33,11 +33,22 @@ def section(manifest, pool) -> list | None:
 
 
 def abilities(manifest) -> set[str]:
-    """Return what a device must be able to do for it: look at texts, keep an audit."""
+    """Return what a device must be able to do for it: look at texts, ask a model about them, encrypt its secrets, keep an audit."""
+    return {ability for ability, _, _ in wanted(manifest)}
+
+
+def wanted(manifest) -> list:
+    """Return (ability, primitive, path) of each block that needs one."""
+    found = [("guard", policy, (field,)) for field in ("prompt_injection", "secret_scanning", "input_validation") for policy, _ in _blocks(manifest, field)]
+    found += [("guard-model", policy, ("prompt_injection", "detection")) for policy, block in _blocks(manifest, "prompt_injection")
+              if DETECTION.get(block.detection, 0) & (guard.DOUBTFUL | guard.ALL)]
+    found += [("audit", policy, ("audit",)) for policy, _ in _blocks(manifest, "audit")]
     can = manifest.sandbox and manifest.sandbox.spec.capabilities
-    looks = _encrypted(manifest) or any(_blocks(manifest, field) for field in ("prompt_injection", "secret_scanning", "input_validation")) \
-        or can and can.secrets and can.secrets.leak_detection and can.secrets.leak_detection.enabled is not False
-    return ({"guard"} if looks else set()) | ({"audit"} if _blocks(manifest, "audit") else set())
+    if can and can.secrets and can.secrets.encryption:
+        found.append(("encryption", manifest.sandbox, ("capabilities", "secrets", "encryption")))
+    if can and can.secrets and can.secrets.leak_detection and can.secrets.leak_detection.enabled is not False:
+        found.append(("guard", manifest.sandbox, ("capabilities", "secrets", "leak_detection")))
+    return found
 
 
 def references(manifest) -> list[str]:

@@ -1,6 +1,6 @@
 """What orders to an agent look like: words by what they do in a sentence, and the sentences.
 
-1. A word has one letter; those of "" say nothing and are left out; what is not here is ``_``.  ``clawlite.linux.injection`` spells
+1. A word has one letter; those of "" say nothing and are left out; what is not here is ``_``.  ``clawlite.scan.injection`` spells
    a text with these letters, and one automaton looks for all sentences at once.
 2. A sentence names what is done, to what, and whose: "ignore the previous instructions" and not "follow the previous instructions".
    A ``not`` before the verb turns it around, both ways.
@@ -66,4 +66,4 @@ LITERALS = ("system override", "admin override", "begin system prompt", "develop
             "contents of ~/.ssh", "assistant: sure",
             "\u5ffd\u7565\u4e4b\u524d", "\u5ffd\u7565\u4ee5\u4e0a", "\u5ffd\u7565\u6240\u6709", "\u6307\u793a\u3092\u3059\u3079\u3066\u7121\u8996",
             "\u6307\u793a\u3092\u7121\u8996",           # Chinese, Japanese: ignore the former, ignore the instructions
-            "nrhopnpy\u0439", "\u0438rhopnpy\u0439")               # Russian: ignore, as its letters look (linux/injection.py, fold)
+            "nrhopnpy\u0439", "\u0438rhopnpy\u0439")               # Russian: ignore, as its letters look (scan/fold.py)

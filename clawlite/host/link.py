@@ -20,7 +20,7 @@ import pathlib
 from clawlite.core.errors import ClawError
 from clawlite.host.shorten import Shortener, passed_by_name
 
-PREFIX = "clawlite.core."
+PREFIXES = ("clawlite.core.", "clawlite.scan.")
 
 
 class LinkError(ClawError):
@@ -31,7 +31,7 @@ class LinkError(ClawError):
 class Module:
     """One source module: its tree, what it defines, and what its names mean elsewhere.
 
-    name     as it is imported, without ``clawlite.core.``
+    name     as it is imported, without ``clawlite.core.`` or ``clawlite.scan.``
     defined  {top-level name}
     numbers  {name in capitals: int}
     """
@@ -137,6 +137,10 @@ def _all_in(node: ast.Assign, numbers: dict) -> bool:
     return all(isinstance(item, ast.Name) and item.id in numbers for item in names)
 
 
+def _plain(name: str) -> str:
+    return name[len(PREFIXES[0]):] if name.startswith(PREFIXES) else name
+
+
 class _Rewriter(ast.NodeTransformer):
     """Rewrites one module: imports, names of the unit, numbers."""
 
@@ -152,13 +156,13 @@ class _Rewriter(ast.NodeTransformer):
         for alias in node.names:
             local = alias.asname or alias.name
             source = f"{node.module}.{alias.name}"
-            if source.startswith(PREFIX) and source[len(PREFIX):] in self.linker.modules:
-                if source[len(PREFIX):] in self.linker.unit_of:
-                    self.aliases[local] = source[len(PREFIX):]
+            if source.startswith(PREFIXES) and _plain(source) in self.linker.modules:
+                if _plain(source) in self.linker.unit_of:
+                    self.aliases[local] = _plain(source)
                 else:
-                    made.append(ast.Import([ast.alias(source[len(PREFIX):], alias.asname)]))
+                    made.append(ast.Import([ast.alias(_plain(source), alias.asname)]))
                 continue
-            name = (node.module or "").removeprefix(PREFIX)
+            name = _plain(node.module or "")
             if name == "dialect":
                 continue                # const, and its numbers are written out
             if name not in self.linker.modules:
@@ -176,7 +180,7 @@ class _Rewriter(ast.NodeTransformer):
         return made or (ast.Pass() if len(self.locals) > 1 else None)
 
     def visit_Import(self, node):
-        if any(alias.name.removeprefix(PREFIX) in self.linker.modules for alias in node.names):
+        if any(_plain(alias.name) in self.linker.modules for alias in node.names):
             raise LinkError(f"{self.module.name}: import it with from ... import ...")
         return node
 

@@ -1,4 +1,4 @@
-"""What a guard (guard.py) needs of Linux: the secrets that this agent could resolve, and what a person sees as it comes.
+"""What a guard (scan/guard.py) needs of Linux: the secrets that this agent could resolve, and a model to ask.
 
 1. Secrets are read when a text is looked at first, after the sandbox's server was started: that has none of them.
 2. Known are: what the manifest refers to, all of the store, and environment variables that are called like a secret.
@@ -7,11 +7,10 @@ import os
 
 from clawlite.core.errors import ClawError
 from clawlite.linux import secrets
-from clawlite.linux.guard import Guard
+from clawlite.scan.guard import Guard
 
 _CALLED = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS")
 _LEAST = 12                     # bytes of a variable's value that is taken for a secret because of its name alone
-_HELD = 32768                   # bytes of a key that are waited for
 
 
 def guard_of(image) -> Guard:
@@ -20,6 +19,9 @@ def guard_of(image) -> Guard:
     if guard.encrypted:
         secrets.demand_encryption(image.agent.name)
     guard.secrets = lambda: known(image.agent.name, guard.references)
+    if guard.asks:
+        from clawlite.linux.suspicion import asked
+        guard.judge = asked
     return guard
 
 
@@ -33,31 +35,3 @@ def known(agent: str, references: list) -> list:
         except ClawError:               # not there, or of no use: nobody can send it either
             pass
     return list(dict.fromkeys(values))
-
-
-class Held:
-    """Text that is shown as it comes, line by line, so that no secret goes out in halves.
-
-    clean  function(text) -> text without secrets
-    """
-
-    def __init__(self, clean):
-        self._clean = clean
-        self._waiting = ""
-
-    def write(self, text: str) -> str:
-        """Return what may be shown now: whole lines, and of a private key nothing before its end."""
-        self._waiting += text
-        end = self._waiting.rfind("\n") + 1
-        key = self._waiting.find("-----BEGIN ")
-        if 0 <= key < end and "-----END " not in self._waiting[key:end] and len(self._waiting) - key < _HELD:
-            end = key
-        return self._shown(end)
-
-    def rest(self) -> str:
-        """Return what still waits: nothing more comes."""
-        return self._shown(len(self._waiting))
-
-    def _shown(self, end: int) -> str:
-        shown, self._waiting = self._waiting[:end], self._waiting[end:]
-        return self._clean(shown) if shown else ""

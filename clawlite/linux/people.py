@@ -16,7 +16,7 @@ class People:
         self._shell = shell
         self._first = True              # no prompt has been shown: the terminal is as it was found
         self._asked = None              # the task whose question was put last
-        self._held = None               # guarding.Held, where secrets are looked for
+        self._held = None               # held.Held, where secrets are looked for
 
     def table(self) -> dict:
         """Return {kind of effect: function(effect)} of what a person sees."""
@@ -55,7 +55,7 @@ class People:
         guard = self._shell.agent.image.guard
         if guard is not None:
             if self._held is None:
-                from clawlite.linux.guarding import Held
+                from clawlite.scan.held import Held
                 self._held = Held(guard.text)
             text = self._held.write(text)
         if text:

@@ -19,6 +19,10 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         from clawlite.core.builtin import HANDLERS as builtin
         device.pins = _bank(image.section(PINS) or [], device.now_ms)
     device.handlers = Handlers(builtin, maker, device.pins)
+    device.guarding = None            # what looks at texts (guarding.py)
+    if "guard" in image.requires:
+        from guarding import Guarding
+        device.guarding = Guarding(image, folder)
     device.agent = Agent(image, 0, _MAX_TASKS)
     device.agent.kept = device.kept
     device.agent.codecs = (loads, dumps)
@@ -26,7 +30,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     device.session = None             # until a record comes
     if "log" in image.requires:
         from logfile import Log
-        device.log = Log(folder, dumps)
+        device.log = Log(folder, dumps if image.guard is None else lambda event: image.guard.text(dumps(event)))
         device.agent.lifecycle.starting = device.log.check
     device.agent.lifecycle.on_failure = device.failed
     device.terminal = not operator and is_terminal()

@@ -221,6 +221,10 @@ class Device:
 
     def carry_out(self, effect: tuple):
         kind = effect[0]
+        if self.guarding and (kind == E.SAY or kind == E.TELL or kind == E.WRITE):
+            effect = (kind, self.guarding.shown(kind, effect[1]))
+            if not effect[1] and kind == E.WRITE:
+                return                  # it waits for the end of its line
         if kind == E.RUN:
             outcome = self.handlers.start(effect[1], effect[2], effect[3], effect[4], self.now_ms())
             if outcome is not None:

@@ -7,7 +7,7 @@ import gc
 from clawlite.core.errors import ImageMismatch
 from clawlite.core.image import Image
 
-ABILITIES = ("gateway", "http", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py")
+ABILITIES = ("gateway", "guard", "http", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py")
 
 
 def load(path: str, folder: str, seal: bool, key) -> tuple:

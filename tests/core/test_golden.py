@@ -25,6 +25,14 @@ def test_gates_for_an_operator():
     check("gates-operator")
 
 
+def test_what_strangers_say_for_an_operator():
+    check("guarded-operator")
+
+
+def test_what_strangers_say_on_the_console():
+    check("guarded-console")
+
+
 def test_skills_on_the_console():
     check("skills-console")
 

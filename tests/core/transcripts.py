@@ -12,7 +12,7 @@ from clawlite.core.builtin import HANDLERS
 from clawlite.core.console import Console
 from clawlite.core.frame import TOO_LONG, Framer
 from clawlite.core.handlers import Handlers
-from clawlite.core.image import PINS, Image
+from clawlite.core.image import GUARD, PINS, Image
 from clawlite.core.pins import SimulatedPins
 from clawlite.core.session import Session
 
@@ -63,6 +63,9 @@ class Player:
     def __init__(self, name: str, mode: str, links: dict = None):
         self.at = 0
         image = read_image(name)
+        if image.size_of(GUARD):
+            from clawlite.scan.guard import Guard
+            image.guard = Guard(image, sys.implementation.name != "micropython")
         self.handlers = Handlers(HANDLERS, read_tools(name), SimulatedPins(image.section(PINS) or [], self.clock))
         self.agent = Agent(image, 0, 4)
         self.agent.codecs = decoder()

@@ -265,7 +265,7 @@ def test_a_gateway_stands_in_for_a_network(tmp_path, endpoint):
 
 
 def test_an_ability_that_a_board_lacks(tmp_path):
-    mine = (ROOT / "boards/pico.toml").read_text().replace('"pico"', '"mine"').replace('abilities = ["gateway", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py"]', 'abilities = ["replay"]')
+    mine = (ROOT / "boards/pico.toml").read_text().replace('"pico"', '"mine"').replace('abilities = ["gateway", "guard", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py"]', 'abilities = ["replay"]')
     (tmp_path / "boards").mkdir()
     (tmp_path / "boards/mine.toml").write_text(mine)
     project(tmp_path, pins="4 input", tools_py='def look() -> str:\n    """Look."""\n    return "x"\n')
@@ -283,7 +283,7 @@ def test_an_ability_that_a_board_lacks(tmp_path):
 def test_an_image_that_does_not_fit(tmp_path, field, said):
     project(tmp_path)
     found = build.build(str(tmp_path))
-    assert 30000 < found["held_bytes"] < found["heap_bytes"] < 100000 < found["flash_bytes"] < 600000
+    assert 30000 < found["held_bytes"] < found["heap_bytes"] < 100000 < found["flash_bytes"] < 700000
     (tmp_path / "boards").mkdir()
     old = [line for line in (ROOT / "boards/pico.toml").read_text().splitlines() if line.startswith(field)][0]
     for size in (found[field], found[field] - 1):

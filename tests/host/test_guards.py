@@ -82,7 +82,9 @@ def test_a_sandbox_asks_too():
 def test_abilities():
     assert guards.abilities(Manifest({"audit": Block()})) == {"audit"}
     assert guards.abilities(Manifest({"input_validation": Block(), "audit": Block()})) == {"audit", "guard"}
-    assert guards.abilities(Manifest(secrets=Block(leak_detection=Block()))) == guards.abilities(Manifest(secrets=Block(encryption="aes-256-gcm"))) == {"guard"}
+    assert guards.abilities(Manifest(secrets=Block(leak_detection=Block()))) == {"guard"}
+    assert guards.abilities(Manifest(secrets=Block(encryption="aes-256-gcm"))) == {"encryption"}
+    assert guards.abilities(Manifest({"prompt_injection": Block(detection="hybrid")})) == {"guard", "guard-model"}
 
 
 @pytest.mark.parametrize("policies, secrets, path", [

@@ -10,7 +10,7 @@ from clawlite.core.errors import ProviderError
 from clawlite.host.injections import LITERALS, SENTENCES, WORDS
 from clawlite.host.automata import compile_pattern
 from clawlite.linux import suspicion
-from clawlite.linux.injection import Patterns
+from clawlite.scan.injection import Patterns
 from clawlite.linux.suspicion import DATA, ORDERS, UNCLEAR, asked
 
 PLAIN = "The soil is at 31 percent, and it rained for two hours."

@@ -3,52 +3,60 @@
 1. ``arguments`` before a tool runs, ``result`` after it, ``message`` for what comes on a channel, ``text`` for all that leaves.
 2. What is found is named by kind in the log's event (``found``), and never shown.
 3. Several policies are one at build time: the strictest of each (host/guards.py).
+4. What an image does not ask for is not loaded.
 """
-from clawlite.core.errors import InvalidParams, PolicyDenied
-from clawlite.core.guards import ALL, BLOCK, DOUBTFUL, INPUT, MARK, OUTPUT, PATTERN, STOP, WARN, Guards
+from clawlite.core.errors import PolicyDenied
+from clawlite.core.guards import ALL, BLOCK, DATA, DOUBTFUL, INPUT, MARK, ORDERS, OUTPUT, PATTERN, STOP, WARN, Guards
 from clawlite.core.image import GUARD
-from clawlite.linux.known import Known
-from clawlite.linux.leaks import find, merged, replaced
 
-SPACES = 256                    # white space in one piece that hides something
-_DEPTH = 32
 _MARKED = "[clawlite: the text below may be a prompt injection; nobody vouches for it]\n"
-# White space and marks that a person does not see, or that turn a line's direction.
-_UNSEEN = "\x0b\x0c\x85\xad\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
 
 
 class Guard:
     """The checks of one agent.
 
     image    has the section GUARD
+    roomy    bool: what the image says is kept; else, on a board, read again for each text, and secrets' forms made again
     secrets  function() -> list of str, set by a shell: what the agent could resolve, asked for at the first look
+    judge    function(text) -> generator of effects that returns ORDERS, DATA or UNCLEAR, set by a shell that can ask a model
     outputs  bool, the audit wants what tools return
     """
 
-    def __init__(self, image):
+    def __init__(self, image, roomy: bool = True):
         guards = Guards(image.section(GUARD))
         self._leaks, self._checks, self.audit, self.references = guards.leaks, guards.checks, guards.audit, guards.references
         self.encrypted = guards.encrypted
         injection = guards.injection
-        self._patterns = None
+        self._image, self._roomy = image, roomy
+        self._kept = None               # the patterns
         self._lookers = injection[4] if injection else 0
         self.asks = self._lookers & (DOUBTFUL | ALL) != 0       # ``asked`` has something to do
-        if injection:
-            from clawlite.linux.injection import Patterns
-            self._injection = injection[0]
-            self._patterns = Patterns(image.automaton(injection[1]), injection[2], injection[3])
-        self.secrets = None
+        self._injection = injection[0] if injection else None
+        self.secrets = self.judge = self._known = None
         self.outputs = self.audit is not None and self.audit[1]
-        self._known = Known()
+
+    def _patterns(self):
+        patterns = self._kept
+        if patterns is None:
+            from clawlite.scan.injection import Patterns
+            injection = Guards(self._image.section(GUARD)).injection
+            patterns = Patterns(self._image.automaton(injection[1]), injection[2], injection[3], self._roomy)
+            if self._roomy:
+                self._kept = patterns
+        return patterns
 
     def learn(self, value: str):
         """Look for the secret *value* from now on."""
+        if self._known is None:
+            from clawlite.scan.known import Known
+            self._known = Known(self._roomy)
         self._known.learn(value)
 
     def arguments(self, tool: str, arguments: dict, event: dict) -> dict:
         """Return *arguments* as they may be used.  Raises ``InvalidParams`` (-32602), ``PolicyDenied`` (-32011)."""
         if self._checks:
-            self._check(tool, arguments)
+            from clawlite.scan.checks import check
+            check(self._checks, tool, arguments)
         if self._leaks and self._leaks[0] & INPUT:
             return self._cleaned(arguments, "%s: its arguments hold" % tool, event)
         return arguments
@@ -56,7 +64,8 @@ class Guard:
     def message(self, text: str) -> str:
         """Return a person's message as it may be used.  Raises as ``arguments``."""
         if self._checks:
-            self._check("message", text)
+            from clawlite.scan.checks import check
+            check(self._checks, "message", text)
         return self._cleaned(text, "the message holds", {}) if self._leaks and self._leaks[0] & INPUT else text
 
     def result(self, tool: str, text: str, value, event: dict) -> tuple:
@@ -69,7 +78,7 @@ class Guard:
             if clean != text:
                 value = clean if isinstance(value, str) else self._cleaned(value, "", event)
                 text = clean
-        if self._lookers & PATTERN and self._patterns.found(text):
+        if self._lookers & PATTERN and self._patterns().found(text):
             text = self._injected(tool, text, event)
         if self.outputs:
             event["output"] = text
@@ -80,10 +89,9 @@ class Guard:
 
         Raises ``PolicyDenied``: the tool has run, and what it gave is withheld.
         """
-        from clawlite.linux.suspicion import DATA, ORDERS, asked
-        if "injection" in event.get("found", ()) or not (self._lookers & ALL or self._patterns.doubts(result.text)):
+        if "injection" in event.get("found", ()) or not (self._lookers & ALL or self._patterns().doubts(result.text)):
             return
-        verdict = yield from asked(result.text)
+        verdict = yield from self.judge(result.text)
         if verdict == ORDERS:
             result.text = self._injected(tool, result.text, event)
             result.size = 0             # nobody has counted it anew
@@ -112,16 +120,20 @@ class Guard:
 
     def clean(self, text: str) -> str:
         """Return *text* without secrets, whatever policies say: for the audit."""
-        found = self._secrets_in(text.encode())
-        return str(replaced(text.encode(), found), "utf-8") if found else text
+        from clawlite.scan.leaks import replaced
+        data = text.encode()
+        found = self._secrets_in(data)
+        return str(replaced(data, found), "utf-8") if found else text
 
     def _secrets_in(self, data: bytes) -> list:
+        from clawlite.scan.leaks import find, merged
         if self.secrets:
             ask, self.secrets = self.secrets, None
             for value in ask():
-                self._known.learn(value)
+                self.learn(value)
         found = find(data)
-        self._known.find(data, found)
+        if self._known is not None:
+            self._known.find(data, found)
         return merged(found)
 
     def _cleaned(self, value, what: str, event: dict):
@@ -140,23 +152,10 @@ class Guard:
             _note(event, "secret:" + kind)
         if self._leaks[1] == BLOCK:
             raise PolicyDenied("%s a secret (%s)" % (what, found[0][2]), "", {"action": "deny", "found": event["found"]})
-        return value if self._leaks[1] == WARN else str(replaced(data, found), "utf-8")
-
-    def _check(self, tool: str, arguments):
-        most, nul, white, charset = self._checks
-        size = 0
-        for text in _texts(arguments, 0):
-            try:
-                size += len(text.encode())
-            except ValueError:
-                raise InvalidParams("%s: an argument is no UTF-8 text: it has half of a surrogate pair" % tool, "", {"tool": tool})
-            if most is not None and size > most:
-                raise InvalidParams("%s: expected arguments of at most %d bytes, got more" % (tool, most), "send less at once",
-                                    {"tool": tool, "max_size_bytes": most})
-            problem = nul and "\0" in text and "a NUL byte" or white and _hidden(text) \
-                or charset == "ascii" and len(text.encode()) != len(text) and "a character that is not ASCII"
-            if problem:
-                raise InvalidParams("%s: an argument holds %s" % (tool, problem), "", {"tool": tool, "found": problem})
+        if self._leaks[1] == WARN:
+            return value
+        from clawlite.scan.leaks import replaced
+        return str(replaced(data, found), "utf-8")
 
 
 def _note(event: dict, what: str):
@@ -165,32 +164,3 @@ def _note(event: dict, what: str):
         found = event["found"] = []
     if what not in found:
         found.append(what)
-
-
-def _texts(value, depth: int):
-    """Yield every text in a JSON value, names too."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict) and depth < _DEPTH:
-        for key in value:
-            yield key
-            for text in _texts(value[key], depth + 1):
-                yield text
-    elif isinstance(value, list) and depth < _DEPTH:
-        for item in value:
-            for text in _texts(item, depth + 1):
-                yield text
-
-
-def _hidden(text: str) -> str:
-    """Return what white space in *text* hides, or ""."""
-    if " " * SPACES in text or "\n" * SPACES in text or "\t" * SPACES in text:
-        return "%d spaces or line ends in one piece" % SPACES
-    for mark in _UNSEEN:
-        if mark in text:
-            return "the invisible character U+%04X" % ord(mark)
-    if len(text.encode()) != len(text):
-        for c in text:
-            if 0xE0000 <= ord(c) < 0xE0080:
-                return "the invisible character U+%04X" % ord(c)
-    return ""

@@ -1,0 +1,53 @@
+"""Input validation of policies (CKP 0.2.0, 5.8): size, NUL, white space and what cannot be seen, encoding."""
+from clawlite.core.errors import InvalidParams
+
+SPACES = 256                    # white space in one piece that hides something
+_DEPTH = 32
+# White space and marks that a person does not see, or that turn a line's direction.
+_UNSEEN = "\x0b\x0c\x85\xad\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
+
+
+def check(checks: list, tool: str, arguments):
+    """Raise ``InvalidParams`` (-32602) unless *arguments*, of *tool* or a message, are as *checks* (``core.guards.Guards``) want them."""
+    most, nul, white, charset = checks
+    size = 0
+    for text in _texts(arguments, 0):
+        try:
+            size += len(text.encode())
+        except ValueError:
+            raise InvalidParams("%s: an argument is no UTF-8 text: it has half of a surrogate pair" % tool, "", {"tool": tool})
+        if most is not None and size > most:
+            raise InvalidParams("%s: expected arguments of at most %d bytes, got more" % (tool, most), "send less at once",
+                                {"tool": tool, "max_size_bytes": most})
+        problem = nul and "\0" in text and "a NUL byte" or white and _hidden(text) \
+            or charset == "ascii" and len(text.encode()) != len(text) and "a character that is not ASCII"
+        if problem:
+            raise InvalidParams("%s: an argument holds %s" % (tool, problem), "", {"tool": tool, "found": problem})
+
+
+def _texts(value, depth: int):
+    """Yield every text in a JSON value, names too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict) and depth < _DEPTH:
+        for key in value:
+            yield key
+            yield from _texts(value[key], depth + 1)
+    elif isinstance(value, list) and depth < _DEPTH:
+        for item in value:
+            yield from _texts(item, depth + 1)
+
+
+def _hidden(text: str) -> str:
+    """Return what white space in *text* hides, or ""."""
+    for space in " \n\t":
+        if space * SPACES in text:
+            return "%d spaces or line ends in one piece" % SPACES
+    for mark in _UNSEEN:
+        if mark in text:
+            return "the invisible character U+%04X" % ord(mark)
+    if len(text.encode()) != len(text):
+        for c in text:
+            if 0xE0000 <= ord(c) < 0xE0080:
+                return "the invisible character U+%04X" % ord(c)
+    return ""

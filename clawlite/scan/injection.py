@@ -1,0 +1,194 @@
+"""Prompt injection by patterns: whether a text that nobody vouches for gives the agent orders (CKP 0.2.0, 5.8, 10.2).
+
+    text -> pieces (fold.py) -> words -> one letter a word -> an automaton over these letters
+
+1. The host says which words count and what their letters are (host/injections.py); a word that says nothing ("the") is left out, any other
+   is ``_``.  The automaton is one of the image's: linear for every text.
+2. Words are looked up as they are, without leet (``1gn0re``), put together (``i g n o r e``, ``ig nore``) and taken apart
+   (``ignoreprevious``).  Base64 is decoded once.
+3. A speed bump: what a model does with a text is decided by what policy lets it do.
+"""
+from clawlite.core.automaton import search
+from clawlite.scan.fold import PIECE, ROOMY_PIECE, fold, pieces, uncommented, unwrapped
+
+_PLAIN, _LEET = "oieastasil", "01345" "7@$!|"
+_MARKS = "\\\"#%&()*+,-./:;<=>?[]^_`{}~\n\r\t\x0b\x0c\x1c\x1d\x1e\x1f"
+_LONG = 15                      # letters of a word that may be several
+_DEEDS, _THINGS = "VFNRAWQ", "IPSXKTZGDuhm"          # host/injections.py, WORDS
+_NEAR = 12                      # words between the two
+_MOST = 14                      # letters of the longest word that counts
+
+
+class Words:
+    """{word: letter} as one text for each first letter, a fifth of a dict's heap on a board; ``get`` as a dict has it."""
+
+    def __init__(self, words: list):
+        self._texts = {}
+        for letter, named in words:
+            for word in named.split(" "):
+                self._texts[word[0]] = self._texts.get(word[0], " ") + word + ":" + (letter or "-") + " "
+
+    def get(self, word: str):
+        """Return the letter of *word*, "" for one that says nothing, or None."""
+        text = self._texts.get(word[:1])
+        at = -1 if text is None else text.find(" " + word + ":")
+        if at < 0:
+            return None
+        letter = text[at + len(word) + 2]
+        return "" if letter == "-" else letter
+
+
+class Patterns:
+    """What an image says of injections.
+
+    table     automaton over letters
+    words     list of (letter, words with spaces between): of the letter "" are words that say nothing
+    literals  list of str, in lower case: one of them is enough
+    roomy     bool, the words become a dict
+    """
+
+    def __init__(self, table: bytes, words: list, literals: list, roomy: bool = True):
+        self._table = table
+        self._literals = literals
+        self._piece = ROOMY_PIECE if roomy else PIECE
+        self._longest = max([len(literal) for literal in literals] or [1])
+        self._verbs = ""
+        for letter, named in words:
+            if letter == "V":
+                self._verbs = named
+        self._known = {word: letter for letter, named in words for word in named.split(" ")} if roomy else Words(words)
+
+    def found(self, text: str) -> bool:
+        """Return whether *text* gives orders.  Cost: linear; about 3 ms for 64 KB of ASCII on CPython."""
+        hidden = []
+        if self._speaks(pieces(text, self._piece), hidden):
+            return True
+        if ("--" in text or "&#" in text or "\\u" in text) and self._speaks(uncommented(pieces(text, self._piece)), None):
+            return True
+        return len(hidden) > 0 and self._speaks(pieces("".join(hidden), self._piece), None)
+
+    def doubts(self, text: str) -> bool:
+        """Return whether *text* has a word for what orders do near one for what they do it to, or is written so that nobody can read it."""
+        spelled, hidden = Spelled(self._known, self._verbs), []
+        for piece in pieces(text, self._piece):
+            hidden.append(unwrapped(piece))
+            spelled.add(fold(piece).lower())
+        deed = thing = -_NEAR
+        letters = spelled.end()
+        for at in range(len(letters)):
+            if letters[at] in _DEEDS:
+                deed = at
+            elif letters[at] in _THINGS:
+                thing = at
+            if deed >= 0 and thing >= 0 and abs(deed - thing) < _NEAR:
+                return True
+        return "".join(hidden) != ""
+
+    def _speaks(self, parts, hidden) -> bool:
+        """Return whether a text gives orders.
+
+        parts   its pieces
+        hidden  list that gets what its base64 decodes to, or None
+        """
+        spelled, before = Spelled(self._known, self._verbs), ""
+        for piece in parts:
+            if hidden is not None:
+                inside = unwrapped(piece)
+                if inside:
+                    hidden.append(inside)
+            piece = fold(piece).lower()
+            before += piece
+            for literal in self._literals:
+                if literal in before:
+                    return True
+            before = before[-self._longest:]
+            spelled.add(piece)
+        return search(self._table, spelled.end().encode())
+
+
+class Spelled:
+    """The letters of a text, one for each word that counts, from its pieces.
+
+    known  {word: letter}
+    verbs  words with spaces between: one of them in a long word, and that is taken apart
+    """
+
+    def __init__(self, known, verbs: str):
+        self._known = known
+        self._verbs = verbs
+        self._out = []
+        self._singles = ""              # letters that stood alone
+        self._last = ""                 # a word that said nothing: with the next it may
+
+    def add(self, text: str):
+        """Add the words of a piece in lower case; it ends where a word does."""
+        for mark in _MARKS:
+            if mark in text:
+                text = text.replace(mark, " ")
+        known, out = self._known, self._out
+        for word in text.replace("'", "").replace("\u2019", "").split():
+            if len(word) == 1:
+                self._singles += word
+                continue
+            if self._singles:
+                self._together()
+            letter = known.get(word)
+            if letter is None:
+                self._last = self._unknown(word, self._last)
+            else:
+                self._last = ""
+                out.append(letter)
+
+    def end(self) -> str:
+        """Return the letters: nothing more comes."""
+        if self._singles:
+            self._together()
+        return "".join(self._out)
+
+    def _together(self):
+        singles, self._singles = self._singles, ""
+        letter = self._known.get(singles)
+        if letter is None:
+            self._unknown(singles, "")
+        else:
+            self._out.append(letter)
+
+    def _unknown(self, word: str, last: str) -> str:
+        """Add the letters of a *word* that is not known as it stands; *last* is the one before it, if that was not either.
+
+        Returns *word* when it says nothing to us.
+        """
+        known, letter = self._known, None
+        plain = word.strip("!|")
+        if plain != word:
+            letter = known.get(plain)
+        if letter is None and len(plain) <= _MOST and not plain.isalpha() and not plain.isdigit():
+            plain = "".join([_PLAIN[_LEET.find(c)] if c in _LEET else c for c in plain])
+            letter = known.get(plain)
+        if letter is None and last:
+            letter = known.get(last + plain)
+            if letter is not None:
+                self._out.pop()         # what stood for the first half
+        if letter is not None:
+            self._out.append(letter)
+            return ""
+        if len(word) >= _LONG:
+            for verb in self._verbs.split(" "):
+                if verb in word:
+                    self._parted(word)
+                    return ""
+        self._out.append("_")
+        return plain
+
+    def _parted(self, word: str):
+        pos = 0
+        while pos < len(word):
+            for size in range(_MOST, 1, -1):
+                letter = self._known.get(word[pos:pos + size])
+                if letter is not None:
+                    self._out.append(letter)
+                    pos += size
+                    break
+            else:
+                self._out.append("_")
+                pos += 1

@@ -1,0 +1,50 @@
+"""What a guard (clawlite/scan/guard.py) needs of a board: its secrets, and what a person sees as it comes.
+
+Loaded for images that require ``guard``.  Secrets are read when a text is looked at first, and again for no other.
+"""
+import os
+
+from clawlite.core.effect import WRITE
+from clawlite.scan.guard import Guard
+from clawlite.scan.held import Held
+
+_SECRET = 8192                  # bytes at most
+_HELD = 4096                    # characters of a key that are waited for
+
+
+class Guarding:
+    """The guard of one board's agent.
+
+    image   has the section GUARD; its ``guard`` is set
+    folder  where ``secrets/NAME`` lies
+    """
+
+    def __init__(self, image, folder: str):
+        self.guard = image.guard = Guard(image, False)
+        self._folder = folder
+        self._held = Held(self.guard.text, _HELD)
+        self.guard.secrets = self._secrets
+
+    def shown(self, kind: int, text: str) -> str:
+        """Return what of *text* may be shown now; *kind* of effect: of a WRITE, whole lines."""
+        if kind == WRITE:
+            return self._held.write(text)
+        rest = self._held.rest()
+        return (rest + "\n" if rest else "") + self.guard.text(text)
+
+    def _secrets(self) -> list:
+        """Return the values of all secrets of this board and, on the unix port, of those that the image names in the environment."""
+        values = []
+        try:
+            names = os.listdir(self._folder + "/secrets")
+        except OSError:
+            names = []
+        for name in names:
+            with open("%s/secrets/%s" % (self._folder, name)) as file:
+                values.append(file.read(_SECRET).rstrip("\n"))
+        if hasattr(os, "getenv"):
+            for name in self.guard.references:
+                value = os.getenv(name)
+                if value:
+                    values.append(value)
+        return values
