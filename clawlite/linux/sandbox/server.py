@@ -25,6 +25,7 @@ from clawlite.linux.sandbox import limits, namespaces, probe, seccomp, syscalls,
 
 MAX_MESSAGE = 65536
 MAX_WASTED = 3
+SPARE_MS = 10                   # after which the next warden is made although nobody wants it: a short call has the processor for itself
 LEAVE_MS = 2000                 # wardens need GRACE_MS to end what they watch
 
 
@@ -81,18 +82,26 @@ class _Server:
 
     def serve(self):
         """Keep a warden ready until the agent goes, then end what is left."""
+        self._spare()
         while True:
-            if self._idle is None:
-                self._spare()
-            for fd, _ in self._poll.poll():
+            events = self._poll.poll(SPARE_MS if self._idle is None else None)
+            wanted = not events
+            for fd, event in events:
                 if fd == self._control.fileno():
-                    self._leave()
-                    return
-                if fd == self._taken[0]:
+                    if event & ~select.POLLIN:
+                        self._leave()
+                        return
+                    wanted = True
+                elif fd == self._taken[0]:
                     os.read(fd, 1)
                     self._idle, self._wasted = None, 0
+                    self._poll.modify(self._control, select.POLLIN)
                 elif fd in self._running:
                     self._ended(fd)
+                    wanted = True
+            if wanted and self._idle is None:
+                self._spare()
+                self._poll.modify(self._control, 0)
 
     def _spare(self):
         pid = namespaces.clone() if self._found["profile"] == "N" else os.fork()
