@@ -142,8 +142,9 @@ def _said(value: dict) -> Text:
     head = ""
     if code:
         head = "exit code %d%s\n" % (code, ", ended by %s" % value["ended"] if value.get("ended") else "")
-    text = Text(head + output)
+    note = "\n(sandbox: %s)" % value["note"] if code and value.get("note") else ""
+    text = Text(head + output + note)
     text.is_error = code != 0
     if value.get("truncated"):
-        text.original_bytes = value["original_bytes"] + len(head)
+        text.original_bytes = value["original_bytes"] + len(head) + len(note.encode())
     return text

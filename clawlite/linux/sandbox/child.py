@@ -13,7 +13,7 @@ import _socket
 
 from clawlite.core.errors import ClawError, SandboxDenied
 from clawlite.linux.jsontext import dumps, loads
-from clawlite.linux.sandbox import landlock, limits, namespaces, seccomp, syscalls
+from clawlite.linux.sandbox import landlock, limits, namespaces, plan as plans, seccomp, syscalls
 
 PART = 32768                    # bytes of one message
 
@@ -39,6 +39,7 @@ def wait(line: int, found: dict, uid, filters):
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, found["profile"] == "N")   # in profile L there are others to look at it
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     seccomp.install(filters.common)
+    rules = steady(found["landlock"]) if found["profile"] == "L" else None
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     warden = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
@@ -49,7 +50,15 @@ def wait(line: int, found: dict, uid, filters):
     fds = array.array("i")
     fds.frombytes(extra[0][2])
     warden.close()
-    _run(marshal.loads(_whole(fds[0])), fds[1], fds[2], fds[3] if len(fds) > 3 else -1, filters)
+    _run(marshal.loads(_whole(fds[0])), fds[1], fds[2], fds[3] if len(fds) > 3 else -1, filters, rules)
+
+
+def steady(version: int):
+    """Return Landlock's rules of what every call may open, made while there is time."""
+    rules = landlock.Ruleset(version)
+    for path, writable in plans.STEADY:
+        rules.allow(path, writable)
+    return rules
 
 
 def _close_all_but(keep: int):
@@ -57,7 +66,7 @@ def _close_all_but(keep: int):
     os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
 
 
-def _run(plan: dict, job_fd: int, line: int, output: int, filters):
+def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
     talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
     try:
         job = marshal.loads(_whole(job_fd))
@@ -69,7 +78,7 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters):
         except OSError as e:
             raise ClawError("%s: %s" % (plan["cwd"], e.strerror), "uid %d of the tools must be able to enter it" % os.getuid()) from None
         _check_writable(plan)
-        _confine(plan, filters)
+        _confine(plan, filters, rules)
         if plan["kind"] == "command":
             _execute(job["argv"], env)
         os.environ.clear()
@@ -141,11 +150,13 @@ def _check_writable(plan: dict):
                                 {"sandbox": plan["name"], "reason": "not writable", "required": "process", "missing": [], "available": []})
 
 
-def _confine(plan: dict, filters):
+def _confine(plan: dict, filters, rules):
     limits.restrict(plan, plan["others"])
     version = plan["landlock"]
     if version is not None:
-        rules = landlock.Ruleset(version)
+        if not plan["is_steady"]:
+            rules.drop()
+            rules = landlock.Ruleset(version)
         for path, writable in plan["allowed"]:
             rules.allow(path, writable)
         rules.allow("/proc/%d" % os.getpid(), False)

@@ -249,6 +249,8 @@ class Engine:
         if call.outcome is None or ended:
             said = "ended by its limit %s" % ended if ended else "ended without a result, exit code %d" % end["exit_code"]
             return call.outcome or (False, ClawError("the function was " + said if ended else "the function " + said))
+        if end["note"] and not call.outcome[0] and not call.outcome[1].hint:
+            call.outcome[1].hint = end["note"]
         return call.outcome
 
     def _command(self, call, end: dict) -> dict:
@@ -256,7 +258,8 @@ class Engine:
         raw, total = b"".join(call.output), end["original_bytes"]
         text = raw.decode("utf-8", "replace").encode()[:most].decode("utf-8", "ignore")     # U+FFFD has three bytes for one
         cut = total > len(raw) or len(text.encode()) < len(raw)
-        return {"exit_code": end["exit_code"], "output": text, "truncated": cut, "original_bytes": total, "ended": end["ended"]}
+        return {"exit_code": end["exit_code"], "output": text, "truncated": cut, "original_bytes": total, "ended": end["ended"],
+                "note": end["note"]}
 
     def _denied(self, profile, reason: str, missing, hint: str) -> SandboxDenied:
         if self._found is None and self._server is not None:

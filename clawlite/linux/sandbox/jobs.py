@@ -9,14 +9,15 @@ from clawlite.core.errors import ClawError
 
 
 class Command:
-    """A program.  Its outcome: {"exit_code", "output", "truncated", "original_bytes", "ended"}.
+    """A program.  Its outcome: {"exit_code", "output", "truncated", "original_bytes", "ended", "note"}.
 
     argv   list of str, the first is looked up in PATH inside the sandbox
     cwd    str, where it starts: "" is the workspace; virtual or real
     stdin  bytes, all that it can read there
     env    dict of str, beside the clean environment that every child gets
     files  dict of str, secrets that it finds as files (secretfiles.py)
-    exit_code is 128 + N when signal N ended it; ended is "" or the limit that did
+    exit_code is 128 + N when signal N ended it; ended is "" or the limit that did;
+    note is "" or what this sandbox cannot give although it is declared, for who wonders why something failed
     """
     KIND = "command"
 

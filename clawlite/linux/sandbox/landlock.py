@@ -34,14 +34,17 @@ class Ruleset:
         attributes = ctypes.create_string_buffer(struct.pack("=%dQ" % len(words), *words), 8 * len(words))
         self._fd = syscalls.call("landlock_create_ruleset", attributes, 8 * len(words), 0)
 
-    def allow(self, path: str, writable: bool):
-        """Allow what lies below *path*; one that does not exist, or that this user cannot reach, has nothing to allow."""
+    def allow(self, path: str, writable):
+        """Allow what lies below *path*; one that does not exist, or that this user cannot reach, has nothing to allow.
+
+        writable  bool, or None: its folders may be listed, and that is all
+        """
         try:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
             return
         try:
-            rights = self._handled if writable else READ
+            rights = READ_DIR if writable is None else self._handled if writable else READ
             if not stat.S_ISDIR(os.fstat(fd).st_mode):
                 rights &= OF_FILES
             rule = ctypes.create_string_buffer(struct.pack("=Qi", rights & self._handled, fd), 12)
@@ -52,6 +55,10 @@ class Ruleset:
     def restrict(self):
         """From here on, for good; no_new_privs must be set."""
         syscalls.call("landlock_restrict_self", self._fd, 0)
+        self.drop()
+
+    def drop(self):
+        """Let the rules go; who is under them stays there."""
         os.close(self._fd)
 
 
@@ -77,6 +84,15 @@ def around(path: str, denied: list) -> list:
         if len(result) > MAX_NEIGHBOURS:
             raise ValueError("%s has more than %d neighbours" % (below[0], MAX_NEIGHBOURS))
     return result
+
+
+def listable(path: str, denied: list) -> bool:
+    """Return whether the folder *path* may be listed although some of *denied* lie below it: when those are there and no folders.
+
+    The right to list goes down to every folder below, and can be given to none without them.
+    """
+    below = [other for other in denied if other.startswith(path.rstrip("/") + "/")]
+    return all(os.path.lexists(other) and not os.path.isdir(other) for other in below)
 
 
 def _covers(paths: list, path: str) -> bool:

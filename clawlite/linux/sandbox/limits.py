@@ -10,11 +10,13 @@
 import math
 import os
 import resource
+import stat
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 SHARES_PER_NICE = 1.25              # one step of nice is a quarter of the weight (kernel/sched/core.c)
 DEFAULT_SHARES = 1024
 LEAST_SHARES = 15                   # the weight of nice 19
+MAX_FILES = 16384               # entries of a private /tmp
 TICK_MS = 50                        # how often the warden looks
 
 
@@ -167,6 +169,44 @@ def memory_of(pids: list, limit: int) -> int:
             fields = _read("/proc/%d/statm" % pid).split()
             total += int(fields[1]) * _PAGE if len(fields) > 1 else 0
     return total
+
+
+def is_more(folder: str, pids: list, limit: int) -> bool:
+    """Return whether the files below *folder* have more than *limit* bytes on the disk, or are too many to be looked at.
+
+    Files that have no name any more count as long as one of *pids* has them open.
+    """
+    total, seen, todo = 0, 0, [folder]
+    device = os.stat(folder).st_dev
+    try:
+        while todo:
+            with os.scandir(todo.pop()) as entries:
+                for entry in entries:
+                    seen += 1
+                    status = entry.stat(follow_symlinks=False)
+                    total += status.st_blocks * 512 // max(status.st_nlink, 1) if entry.is_file(follow_symlinks=False) else 0
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(entry.path)
+                    if total > limit or seen > MAX_FILES:
+                        return True
+    except FileNotFoundError:           # gone meanwhile: the rest is seen the next time
+        pass
+    except OSError:                     # a folder that lets nobody look
+        return True
+    return total + _unnamed(pids, device) > limit
+
+
+def _unnamed(pids: list, device: int) -> int:
+    found = {}
+    for pid in pids:
+        try:
+            for name in os.listdir("/proc/%d/fd" % pid):
+                status = os.stat("/proc/%d/fd/%s" % (pid, name))
+                if status.st_nlink == 0 and status.st_dev == device and stat.S_ISREG(status.st_mode):
+                    found[status.st_ino] = status.st_blocks * 512
+        except OSError:                 # it has ended, or is not ours to look into
+            pass
+    return sum(found.values())
 
 
 def tasks(pids: list) -> int:

@@ -10,6 +10,7 @@ import stat
 import struct
 
 from clawlite.linux.sandbox import syscalls
+from clawlite.linux.sandbox.limits import MAX_FILES
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 OF_SERVER = NEWUSER | NEWNS
@@ -194,10 +195,10 @@ class Root:
         mount("proc", "/new/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
 
     def tmp(self, megabytes: int, path: str):
-        """Mount a /tmp of the call's own, at *path*."""
+        """Mount a /tmp of the call's own, at *path*: an entry costs the kernel memory that no size counts, so they are bounded too."""
         new = self.at(path)
         os.makedirs(new, exist_ok=True)
-        mount("tmpfs", new, "tmpfs", _NOSUID | _NODEV, "mode=1777,size=%dm" % megabytes)
+        mount("tmpfs", new, "tmpfs", _NOSUID | _NODEV, "mode=1777,size=%dm,nr_inodes=%d" % (megabytes, MAX_FILES))
 
     def pin(self, path: str):
         """Make the folder *path* of the new root a mount of its own, so that it cannot be renamed; no other kind of thing is one."""

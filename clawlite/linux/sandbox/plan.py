@@ -16,12 +16,13 @@ MAX_OUTPUT = 10485760           # bytes, where the profile gives no max_output_b
 WHOLE_READ, WHOLE_WRITE = 1, 2
 OWN_TMP = "/.tmp"               # where /tmp is everybody's
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_READABLE = _SYSTEM + (
+_STEADY = _SYSTEM + ("/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/uptime", "/proc/version")
+_REPLACED = (                   # by new files of the same names, when programs are installed
     "/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types",
     "/etc/nsswitch.conf", "/etc/passwd", "/etc/pki", "/etc/protocols", "/etc/services", "/etc/ssl/certs", "/etc/ssl/openssl.cnf",
-    "/etc/terminfo", "/etc/timezone", "/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat",
-    "/proc/uptime", "/proc/version")
+    "/etc/terminfo", "/etc/timezone")
 _WRITABLE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+STEADY = [(path, False) for path in _STEADY] + [(path, True) for path in _WRITABLE]     # (path, writable): what every call in profile L may open
 
 
 def workspace_of(profile, folder: str) -> tuple:
@@ -126,7 +127,7 @@ def _python(job, whole: int) -> list:
 
 def _masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list:
     """Return the paths inside that are covered: every denied path, at each place where a mount shows it."""
-    roots = [("/", "/")] if whole else [(source, target) for source, target, _ in mounts]
+    roots = [("/", "/")] if whole else [(path, path) for path in _SYSTEM] + [(source, target) for source, target, _ in mounts]
     result = []
     for source, target in roots + ([(folder, "/workspace")] if whole and folder else []):
         for path in denied + [p for p in hidden if folder is None or not _covers([p], folder) or not whole]:
@@ -183,17 +184,29 @@ def for_namespaces(plan: dict):
     plan["env"].update(HOME=home, WORKSPACE=home, TMPDIR=OWN_TMP if plan["whole"] else "/tmp")
 
 
-def for_landlock(plan: dict, around):
-    """Complete *plan* for profile L: real paths only, and for a denied path its neighbours.  *around*: landlock.around."""
+def for_landlock(plan: dict, around, listable):
+    """Complete *plan* for profile L: real paths only, and for a denied path its neighbours.  *around*, *listable*: of landlock.py."""
     denied = plan["denied"] + plan["hidden"]
-    allowed = [(path, False) for path in _READABLE] + [(path, True) for path in _WRITABLE]
+    system = [(path, False) for path in _REPLACED]
+    plan["is_steady"] = not any(_covers([os.path.realpath(path)], other) or _covers([other], os.path.realpath(path))
+                                for other in plan["denied"] for path in _STEADY + _WRITABLE)
+    if not plan["is_steady"]:
+        system += STEADY
+    allowed = [(path, writable) for one, writable in system for path in (around(os.path.realpath(one), plan["denied"]) if plan["denied"] else [one])]
     if plan["kind"] == "builtin":       # file tools know denied paths themselves (walk.py), and may list and change what is above one
         around = lambda path, denied: [path]
     for source, writable in [("/", plan["whole"] == WHOLE_WRITE)] if plan["whole"] else []:
         allowed += [(path, writable) for path in around(source, denied + ["/proc"])]
     for source, _, writable in plan["mounts"]:
         inside = plan["folder"] is not None and _covers([plan["folder"]], source)
-        allowed += [(path, writable) for path in around(source, plan["denied"] if inside else denied)]
+        kept_out = plan["denied"] if inside else denied
+        parts = around(source, kept_out)
+        allowed += [(path, writable) for path in parts]
+        if parts != [source] and os.path.isdir(source) and not _covers(kept_out, source):
+            lists = listable(source, kept_out)
+            allowed += [(source, None)] if lists else []
+            plan["note"] = ("%s itself can be %s here: a denied path lies below it, and Landlock denies nothing below what it allows"
+                            % (source, "listed and not changed" if lists else "neither listed nor changed"))
     plan["allowed"] = allowed
     plan["env"]["GIT_CONFIG_NOSYSTEM"] = "1"        # git ends where it finds a file that it may not read
     folder = plan["folder"]

@@ -117,7 +117,7 @@ def _build(plan: dict, agent, files: dict):
     above = secretfiles.parent(plan["tmp"]) if plan["gives_files"] else None
     plan["hidden"] = plan["hidden"] + ([above] if above else [])
     try:
-        plans.for_landlock(plan, landlock.around)
+        plans.for_landlock(plan, landlock.around, landlock.listable)
     except ValueError as e:                             # a denied path that cannot be kept out
         raise Refused(str(e), "deny a folder with fewer neighbours, or allow user namespaces") from None
     _folder(plan)

@@ -11,6 +11,7 @@ import signal
 import time
 
 from clawlite.linux.sandbox import limits
+from clawlite.linux.sandbox.removal import remove
 
 GRACE_MS = 500                  # between TERM and KILL
 READ = 65536
@@ -34,7 +35,8 @@ class Watch:
         self._plan, self._agent, self._pid, self._output = plan, agent, pid, output
         self._tree = limits.everybody if plan["profile"] == "N" else limits.descendants
         self._memory = plan["memory_mb"] << 20 if plan["memory_mb"] is not None else None
-        self._ended = ""                                # which limit, or "cancelled"
+        self._folder = plan.get("private")              # /tmp of profile L
+        self._ended = ""                                # which limit, "/tmp", or "cancelled"
         self._status = None
         self._kept, self._size, self._total = [], 0, 0
         self._look_at = 0.0
@@ -51,7 +53,7 @@ class Watch:
         """Watch it to its end; return what the agent is told."""
         due = self._plan["timeout_ms"]
         due = None if due is None else time.monotonic() + due / 1000
-        tick = limits.TICK_MS if self._memory is not None or self._plan["max_processes"] is not None else IDLE_MS
+        tick = limits.TICK_MS if self._memory is not None or self._plan["max_processes"] is not None or self._folder else IDLE_MS
         kill_at = None
         while self._status is None:
             now = time.monotonic()
@@ -100,14 +102,16 @@ class Watch:
     def _over(self) -> bool:
         """Return whether the tree uses more than it may; then ``_ended`` says of what."""
         most, now = self._plan["max_processes"], time.monotonic()
-        if (self._memory is None and most is None) or now < self._look_at:
+        if (self._memory is None and most is None and self._folder is None) or now < self._look_at:
             return False
-        self._look_at = now + limits.TICK_MS / 1000
         pids = self._tree()
         if self._memory is not None and limits.memory_of(pids, self._memory) + self._files() > self._memory:
             self._ended = "memory_mb"
         elif most is not None and limits.tasks(pids) > most:
             self._ended = "max_processes"
+        elif self._folder is not None and limits.is_more(self._folder, pids, self._plan["tmp_mb"] << 20):
+            self._ended = "/tmp"
+        self._look_at = now + max(limits.TICK_MS / 1000, 8 * (time.monotonic() - now))      # a look at much takes long
         return bool(self._ended)
 
     def _files(self) -> int:
@@ -177,7 +181,8 @@ class Watch:
         clear(self._plan)
         status = self._status if self._status is not None else 9
         code = os.waitstatus_to_exitcode(status)
-        return {"exit_code": 128 - code if code < 0 else code, "ended": self._ended, "original_bytes": self._total}
+        return {"exit_code": 128 - code if code < 0 else code, "ended": self._ended, "original_bytes": self._total,
+                "note": self._plan.get("note", "")}
 
 
 def clear(plan: dict):
@@ -186,24 +191,3 @@ def clear(plan: dict):
         if name in plan:
             remove(plan[name])
 
-
-def remove(path: str):
-    """Remove the folder *path* and all in it as far as it can be; links are removed, never followed (shutil.rmtree needs half of the
-    standard library).
-    """
-    for top, _, names, fd in os.fwalk(path, topdown=False, onerror=None):
-        for name in names + _:
-            try:
-                os.unlink(name, dir_fd=fd)
-            except IsADirectoryError:
-                _quietly(os.rmdir, name, dir_fd=fd)
-            except OSError:
-                pass
-    _quietly(os.rmdir, path)
-
-
-def _quietly(function, *arguments, **more):
-    try:
-        function(*arguments, **more)
-    except OSError:
-        pass

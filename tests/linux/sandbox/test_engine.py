@@ -35,7 +35,7 @@ def _function(body: str, generator=False, **arguments) -> Function:
 
 def test_a_command_gives_its_output_and_exit_code(player):
     good, value = player.run(profile(), _shell("echo out; echo err >&2; exit 3"))
-    assert good and value == {"exit_code": 3, "output": "out\nerr\n", "truncated": False, "original_bytes": 8, "ended": ""}
+    assert good and value == {"exit_code": 3, "output": "out\nerr\n", "truncated": False, "original_bytes": 8, "ended": "", "note": ""}
 
 
 def test_a_signal_is_128_and_its_number(player):

@@ -1,0 +1,79 @@
+"""The folder of a call goes with it, in profile L: whatever modes, links and depth a tool gave what is in it.
+
+No path is looked up twice and no link is followed: what is in a folder is taken out of it by its open descriptor.  A folder inside is
+emptied by moving its own folders up to the top, so that two descriptors are enough for any depth.
+"""
+import os
+
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def remove(path: str) -> None:
+    """Remove the folder *path* and all in it, as far as it can be.  Nobody works there any more."""
+    try:
+        os.rmdir(path)
+        return
+    except OSError:                     # something is in it
+        pass
+    top = _opened(path, None)
+    if top is None:
+        return
+    try:
+        left = [name for name in os.listdir(top) if not _unlinked(name, top)]
+        while left:
+            left = [name for one in left for name in _emptied(one, top)]
+    finally:
+        os.close(top)
+    try:
+        os.rmdir(path)
+    except OSError:
+        pass
+
+
+def _emptied(name: str, top: int):
+    """Take out what is in the folder *name* of *top*, and the folder; return the new names in *top* of its folders."""
+    moved = []
+    fd = _opened(name, top)
+    if fd is None:
+        return moved
+    try:
+        for inner in os.listdir(fd):
+            if not _unlinked(inner, fd):
+                own = _opened(inner, fd)        # one that may not be written to cannot be moved
+                if own is not None:
+                    os.close(own)
+                new = os.urandom(12).hex()
+                os.rename(inner, new, src_dir_fd=fd, dst_dir_fd=top)
+                moved.append(new)
+        os.rmdir(name, dir_fd=top)
+    except OSError:                     # it stays
+        pass
+    finally:
+        os.close(fd)
+    return moved
+
+
+def _unlinked(name: str, folder: int) -> bool:
+    """Return whether *name* is gone; False for a folder."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except IsADirectoryError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _opened(name: str, folder):
+    """Return a descriptor of the folder *name*, which its owner may list and change from here on; None for what is none."""
+    try:
+        path = os.open(name, os.O_PATH | _FOLDER, dir_fd=folder)
+    except OSError:
+        return None
+    try:
+        os.chmod("/proc/self/fd/%d" % path, 0o700)
+        return os.open("/proc/self/fd/%d" % path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    finally:
+        os.close(path)

@@ -1,0 +1,134 @@
+"""What lies around a denied path, what a denial of the system's own files does, and the bounds of /tmp."""
+import os
+import tempfile
+
+from clawlite.linux.sandbox.landlock import listable
+from clawlite.linux.sandbox.removal import remove
+
+
+def _mounted(place, denied: str) -> dict:
+    return {"mounts": [[str(place.folder / "ws"), True]], "denied": [str(place.folder / "ws" / denied)]}
+
+
+def test_the_folder_of_a_denied_file_can_be_listed(place):
+    (place.folder / "ws" / "private" / "other").write_text("other")
+    for denied, top in (("hello", "."), ("private/key", "private")):
+        said = place.shell("ls %s && cat %s" % (top, denied), **_mounted(place, denied))
+        assert denied.rpartition("/")[2] in said["output"] and "canary" not in said["output"] and "hello-benign" not in said["output"], said
+        assert "other" in said["output"] or top == "."
+    (place.folder / "ws" / "private" / "other").unlink()
+
+
+def test_a_denied_file_gets_no_other_name(place):
+    for command in ("mv private/key private/k", "ln private/key private/k", "mv private/key k", "ln private/key k", "rm -f private/key", "mv private p"):
+        place.shell(command, **_mounted(place, "private/key"))
+        assert os.listdir(place.folder / "ws" / "private") == ["key"], command
+    assert (place.folder / "ws" / "private" / "key").read_text() == "canary-key"
+
+
+def test_what_landlock_cannot_give_is_said_by_name(place):
+    said = place.shell("ls && echo x > new && rm new", **_mounted(place, "private"))
+    if place.profile == "N":
+        assert said["exit_code"] == 0 and said["note"] == ""
+        return
+    top = str(place.folder / "ws")
+    assert said["exit_code"] != 0 and said["note"].startswith(top + " itself can be neither listed nor changed here: a denied path")
+    assert "listed and not changed" in place.shell("echo x > new", **_mounted(place, "hello"))["note"]
+    body = "def f():\n    import os\n    return os.listdir(%r)\n" % top
+    good, error = place.run(["function", "tools.py", body, "f", {}], **_mounted(place, "private"))
+    assert not good and "Permission" in error[2] and error[3].startswith(top + " itself")
+
+
+def test_names_below_a_denied_folder_are_not_listed(place):
+    for command in ("ls private", "ls -R .", "find . -name 'k*'", "ls */", "cd private && ls"):
+        assert "key" not in place.shell(command, **_mounted(place, "private"))["output"], command
+
+
+def test_listable(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    top = str(tmp_path)
+    assert listable(top, []) and listable(top, [top + "/file"]) and listable(top, ["/elsewhere"])
+    assert not listable(top, [top + "/folder"]) and not listable(top, [top + "/file", top + "/folder"]) and not listable(top, [top + "/missing"])
+
+
+def test_the_systems_own_files_can_be_denied(place):
+    path = "/usr/share/zoneinfo" if os.path.isdir("/usr/share/zoneinfo") else "/usr/share/doc"
+    name = sorted(os.listdir(path))[0]
+    scoped = {"mounts": [[str(place.folder / "ws"), True]]}
+    assert name in place.shell("ls " + path, **scoped)["output"]
+    said = place.shell("ls %s; ls /usr/share >/dev/null || cat /usr/share/*/nothing; echo ran" % path, denied=[path], **scoped)
+    assert name not in said["output"].split() and "ran" in said["output"]
+    with open("/etc/passwd") as file:
+        real = file.read()
+    assert real not in place.shell("cat /etc/passwd; echo", denied=["/etc/passwd"], **scoped)["output"]
+
+
+def test_tmp_is_bounded(place):
+    said = place.shell('head -c 200000000 /dev/zero > "$TMPDIR/a" && sleep 30; wc -c < "$TMPDIR/a"', timeout_ms=20000)
+    if place.profile == "N":
+        assert int(said["output"].split()[-1]) <= 64 << 20
+    else:
+        assert said["ended"] == "/tmp" and said["exit_code"] == 137
+    assert place.shell("echo next")["output"] == "next\n"
+
+
+def test_tmp_is_bounded_for_files_without_a_name_too(place):
+    command = 'exec 3> "$TMPDIR/a"; rm "$TMPDIR/a"; head -c 200000000 /dev/zero >&3 && sleep 30; echo "ended $?"'
+    said = place.shell(command, timeout_ms=20000)
+    assert "ended 1" in said["output"] if place.profile == "N" else said["ended"] == "/tmp"
+
+
+def test_the_number_of_files_in_tmp_is_bounded(place):
+    body = """    made = 0
+    try:
+        for made in range(40000):
+            os.close(os.open(os.environ["TMPDIR"] + "/%d" % made, os.O_CREAT | os.O_WRONLY))
+        import time
+        time.sleep(30)
+    except OSError:
+        pass
+    return made
+"""
+    if place.profile == "N":
+        assert 10000 < place.python(body) < 20000
+    else:
+        good, error = place.run(["function", "tools.py", "import os\ndef f():\n" + body, "f", {}], timeout_ms=20000)
+        assert not good and "/tmp" in error[2]
+
+
+def test_tmp_goes_with_its_call_whatever_is_in_it(place):
+    before = set(os.listdir("/tmp"))
+    place.python("""    top = os.environ["TMPDIR"]
+    os.makedirs(top + "/a/b/c")
+    open(top + "/a/b/f", "w").close()
+    for name in %r:
+        fd = os.open(top + name, os.O_RDONLY)
+        os.fchmod(fd, 0)
+        os.close(fd)
+""" % (("/a/b", "/a", "") if place.profile == "L" else ("/a/b", "/a"),))
+    assert {name for name in set(os.listdir("/tmp")) - before if name.startswith("clawlite-")} == set()
+
+
+def test_a_folder_of_any_depth_is_removed_and_nothing_beside_it(tmp_path):
+    (tmp_path / "keep").mkdir()
+    (tmp_path / "keep" / "file").write_text("kept")
+    path = tempfile.mkdtemp(dir=tmp_path)
+    fd = os.open(path, os.O_RDONLY)
+    for level in range(1500):               # more than a path can name
+        os.mkdir("x", dir_fd=fd)
+        below = os.open("x", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+        if level % 500 == 0:
+            os.symlink(tmp_path / "keep", "link", dir_fd=fd)
+            os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+    os.close(fd)
+    os.symlink(tmp_path / "keep", path + "/link")
+    before = os.listdir("/proc/self/fd")
+    remove(path)
+    assert not os.path.exists(path) and (tmp_path / "keep" / "file").read_text() == "kept" and os.listdir("/proc/self/fd") == before
+    remove(path)
+    os.symlink(tmp_path / "keep", path)
+    remove(path)
+    assert (tmp_path / "keep" / "file").exists()
