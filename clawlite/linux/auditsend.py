@@ -6,7 +6,6 @@
 3. What fails is tried again after 1, 2, 4 ... 60 s, in order.  Of the processes of one agent one sends, under a lock on ``audit.sent``.
 4. Each copy comes with the hash of its line, which is an anchor for ``clawlite audit verify``.
 """
-import _thread
 import contextlib
 import fcntl
 import os
@@ -14,6 +13,7 @@ import time
 
 from clawlite.linux.auditchain import digest, head_of, link
 from clawlite.linux.auditfile import HEAD, segments
+from clawlite.linux.worker import Worker
 
 MOST, MOST_BYTES = 100, 524288  # of one batch
 FIRST_S, LONGEST_S = 1, 60      # pauses after a failure
@@ -30,9 +30,7 @@ class Sender:
 
     def __init__(self, folder: str, deliver):
         self._folder, self._deliver = folder, deliver
-        self._bell = _thread.allocate_lock()    # released: there may be something to send
-        self._bell.acquire()
-        self._ended = None              # locked while the thread works
+        self._worker = Worker(self._work)
         self._stopping = False
         self._fd = self._file = None
         self._passed = set()            # paths of files that hold nothing more to be sent
@@ -40,29 +38,20 @@ class Sender:
 
     def ring(self):
         """Tell that there is more; never waits."""
-        if self._bell.locked():
-            self._bell.release()
-        if self._ended is None:
-            self._ended = _thread.allocate_lock()
-            self._ended.acquire()
-            try:
-                _thread.start_new_thread(self._work, ())
-            except RuntimeError:        # no thread to be had: the next record tries again
-                self._ended = None
+        self._worker.ring()
+        self._worker.begin()
 
     def close(self):
         """Send what waits, for LEAVE_S at most; the rest stays for the next start."""
         self._stopping = True
-        if self._ended is not None:
-            if self._bell.locked():
-                self._bell.release()
-            self._ended.acquire(timeout=LEAVE_S)
+        self._worker.ring()
+        self._worker.join(LEAVE_S)
 
     def _work(self):
         pause, since = 0, 0.0
         try:
             while True:
-                self._bell.acquire(timeout=max(since + pause - time.monotonic(), 0) if pause else -1)
+                self._worker.wait(max(since + pause - time.monotonic(), 0) if pause else -1)
                 if pause and not self._stopping and time.monotonic() < since + pause:
                     continue            # a ring is no reason to ask a server earlier that did not answer
                 try:
@@ -77,7 +66,6 @@ class Sender:
             if self._fd is not None:
                 os.close(self._fd)
             self._let_go()
-            self._ended.release()
 
     def _all(self):
         """Send all that waits.  Raises whatever the receiver does."""

@@ -7,6 +7,7 @@ import _thread
 import os
 
 from clawlite.linux.jsontext import dumps
+from clawlite.linux.worker import Worker
 
 WAITING = 4096                  # events in one queue
 CONSOLE, FILE, SQLITE, WEBHOOK, OTLP = range(5)         # host/telemetries.py, TYPES
@@ -29,9 +30,7 @@ class Exporter:
         self._dropped = 0
         self._stopping = False
         self._lock = _thread.allocate_lock()
-        self._bell = _thread.allocate_lock()    # released: there is something to do before the time is over
-        self._bell.acquire()
-        self._ended = None              # locked while the thread works
+        self._worker = Worker(self._work)       # its bell: there is something to do before the time is over
 
     def put(self, event: dict):
         """Queue *event*; never waits."""
@@ -40,47 +39,33 @@ class Exporter:
                 self._dropped += 1
                 return
             self._queue.append(event)
-            if self._ended is None:
-                self._ended = _thread.allocate_lock()
-                self._ended.acquire()
-                try:
-                    _thread.start_new_thread(self._work, ())
-                except RuntimeError:            # no thread to be had: the next event tries again
-                    self._ended = None
+            self._worker.begin()
             if len(self._queue) == self._most:
-                self._ring()
+                self._worker.ring()
 
     def stop(self):
         """Ask for the end: what waits is handed out without delay."""
         with self._lock:
             self._stopping = True
-            self._ring()
+            self._worker.ring()
 
     def wait(self, timeout_s: float):
         """Wait for the end, at most *timeout_s*."""
-        if self._ended is not None:
-            self._ended.acquire(timeout=timeout_s)
-
-    def _ring(self):
-        if self._bell.locked():
-            self._bell.release()
+        self._worker.join(timeout_s)
 
     def _work(self):
-        try:
-            while True:
-                if not self._stopping:
-                    self._bell.acquire(timeout=self._flush_s)
-                with self._lock:
-                    batch, self._queue = self._queue[:self._most], self._queue[self._most:]
-                    dropped = self._dropped
-                    self._dropped = 0 if batch else dropped
-                    over = self._stopping and not batch
-                if over:
-                    return
-                if batch:
-                    self._hand_out([dict(batch[0], dropped_before=dropped)] + batch[1:] if dropped else batch)
-        finally:
-            self._ended.release()
+        while True:
+            if not self._stopping:
+                self._worker.wait(self._flush_s)
+            with self._lock:
+                batch, self._queue = self._queue[:self._most], self._queue[self._most:]
+                dropped = self._dropped
+                self._dropped = 0 if batch else dropped
+                over = self._stopping and not batch
+            if over:
+                return
+            if batch:
+                self._hand_out([dict(batch[0], dropped_before=dropped)] + batch[1:] if dropped else batch)
 
     def _hand_out(self, batch: list):
         again, self._failed = self._failed, []
