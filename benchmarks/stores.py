@@ -25,11 +25,13 @@ def text(words: int = 31) -> str:
 
 def opened(folder: str, lasting: bool = False, thrifty: bool = False) -> tuple:
     """Return (stores over *folder*, a semantic store)."""
+    from clawlite.linux.memory_box import Boxes
     from clawlite.linux.memory_sql import Database
     from clawlite.linux.memory_stores import Stores
     os.makedirs(folder, exist_ok=True)
-    store = Store(["s", 1, 0, None, None, 0, False, 2, 0, 10, lasting, None, None, None, thrifty])
-    return Stores(Database(folder), lambda: time.time_ns() // 1000000, dumps, loads), store
+    store = Store(["s", 1, 0, None, None, 0, False, 2, 0, 10, lasting, None, None, None, thrifty, None])
+    db = Database(folder)
+    return Stores(db, lambda: time.time_ns() // 1000000, dumps, loads, Boxes(db, "a", None, dumps, loads)), store
 
 
 def job(store, number: int, count: int = 1) -> tuple:

@@ -3,12 +3,13 @@ import itertools
 
 from clawlite.core.memories import CONVERSATION, GLOBAL, HYBRID, NEVER, RECIPROCAL, Store
 from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.memory_box import Boxes
 from clawlite.linux.memory_files import Files
 from clawlite.linux.memory_sql import Database
 from clawlite.linux.memory_stores import Stores
 
 DEFAULTS = dict(type=CONVERSATION, scope=GLOBAL, max_age_s=None, max_entries=None, compaction=NEVER, compacts=False, search=HYBRID,
-                fusion=RECIPROCAL, top_k=10, lasting=False, path=None, max_bytes=None, snapshots=None, saves_wear=False)
+                fusion=RECIPROCAL, top_k=10, lasting=False, path=None, max_bytes=None, snapshots=None, saves_wear=False, secret=None)
 
 
 def store(name: str = "s", **fields) -> Store:
@@ -20,11 +21,14 @@ class World:
 
     def __init__(self, folder):
         self.folder, self.now = str(folder), 1_800_000_000_000
+        self.secrets = {"key": "0f" * 32}
         self._numbers, self._ids = itertools.count(1), itertools.count(1)
         self.open()
 
     def open(self):
-        self.stores = Stores(Database(self.folder), lambda: self.now, dumps, loads, Files(self.folder))
+        db = Database(self.folder)
+        boxes = Boxes(db, "a", lambda name: self.secrets[name], dumps, loads)
+        self.stores = Stores(db, lambda: self.now, dumps, loads, boxes, Files(self.folder))
 
     def again(self) -> "World":
         self.stores.close()

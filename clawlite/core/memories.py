@@ -14,7 +14,7 @@ STRATEGIES = ("none", "summarize", "truncate", "sliding-window")
 MAX_TOP = 1000                  # entries of an answer
 
 _LIMIT = [None, -(1 << 32)]
-_SHAPE = [(str, 5, 3, _LIMIT, _LIMIT, 4, bool, 3, 2, -(1 << 32), bool, [None, str], [None, 1 << 62], _LIMIT, bool)]      # core/header.py
+_SHAPE = [(str, 5, 3, _LIMIT, _LIMIT, 4, bool, 3, 2, -(1 << 32), bool, [None, str], [None, 1 << 62], _LIMIT, bool, [None, str])]      # core/header.py
 
 
 class Store:
@@ -26,11 +26,12 @@ class Store:
     lasting   bool, an acknowledged entry survives a power cut, not only the process' end
     path      of a workspace, variables filled in, or None;  max_bytes  of its files, or None
     snapshots int or None: of each task of a checkpoint store;  saves_wear  bool, entries go through a journal
+    secret    None, or the name of the key with which entries are encrypted
     """
 
     def __init__(self, record: list):
         (self.name, self.type, self.scope, self.max_age_s, self.max_entries, self.compaction, self.compacts, self.search, self.fusion,
-         self.top_k, self.lasting, self.path, self.max_bytes, self.snapshots, self.saves_wear) = record
+         self.top_k, self.lasting, self.path, self.max_bytes, self.snapshots, self.saves_wear, self.secret) = record
 
 
 def stores(image) -> list:

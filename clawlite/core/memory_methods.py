@@ -67,7 +67,7 @@ class Memories:
     def about(self) -> list:
         """Return lines for a person: the stores, and which of them keeps the conversation."""
         said = ["%-20s %s, %s%s%s" % (store.name, TYPES[store.type], SCOPES[store.scope], ", power-safe" if store.lasting else "",
-                                      ", wear-saving" if store.saves_wear else "") for store in self.stores]
+                                      ", wear-saving" if store.saves_wear else "") + (", encrypted" if store.secret else "") for store in self.stores]
         for store in self.stores:
             if store.type == CONVERSATION:          # the first has it
                 return said + ["%s keeps this conversation over sessions." % store.name]

@@ -32,6 +32,8 @@ def wants(manifest, board, other, problems) -> None:
 def _conversation(store, board, problem) -> None:
     if store.backend is not None:
         problem(("backend",), f"{board.name} has no {store.backend}: a conversation lies in a log of its own", "leave it out")
+    if store.encryption:
+        problem(("encryption",), f"{board.name} encrypts no store", "leave it out")
     if store.search is not None:
         problem(("search",), f"{board.name} does not search a conversation", "leave it out", key=True)
     if memories.compaction(store)[1] == SUMMARIZE:

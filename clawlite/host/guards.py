@@ -54,7 +54,7 @@ def wanted(manifest) -> list:
 def references(manifest) -> list[str]:
     """Return the names of the secrets that *manifest* refers to, sorted."""
     named = [primitive.spec.auth.secret_ref for primitive in [*manifest.providers, *manifest.channels] if primitive.spec.auth]
-    return sorted({name for name in [*named, manifest.settings.audit.credential] if name})
+    return sorted({name for name in [*named, manifest.settings.audit.credential, manifest.settings.memory.encryption] if name})
 
 
 def _blocks(manifest, field: str) -> list:

@@ -82,7 +82,7 @@ def _rows(image) -> int:
 def _store(store) -> dict:
     return {"name": store.name, "type": memories.TYPES[store.type], "scope": memories.SCOPES[store.scope], "max_age_s": store.max_age_s,
             "max_entries": store.max_entries, "compaction": memories.STRATEGIES[store.compaction], "promise": "power-safe" if store.lasting else "kill-safe",
-            "wear_saving": store.saves_wear}
+            "wear_saving": store.saves_wear, "encrypted": store.secret is not None}
 
 
 def _tool(image, name: str) -> dict:
@@ -128,7 +128,7 @@ def text(found: dict) -> str:
              f"needs: {', '.join(found['requires']) or 'nothing special'}", "sections"]
     lines += [f"  {part['name']:14}{part['bytes']:7} bytes" for part in found["sections"]]
     lines += ["stores"] if found["stores"] else []
-    lines += [f"  {store['name']:20} {store['type']}, {store['scope']}, {store['promise']}{', wear-saving' if store['wear_saving'] else ''}" for store in found["stores"]]
+    lines += [f"  {store['name']:20} {store['type']}, {store['scope']}, {store['promise']}{', wear-saving' if store['wear_saving'] else ''}{', encrypted' if store['encrypted'] else ''}" for store in found["stores"]]
     lines += ["tools"] if found["tools"] else []
     for tool in found["tools"]:
         lines.append(f"  {tool['name']:20} {tool['policy']}")

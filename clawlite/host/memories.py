@@ -29,7 +29,7 @@ def refuse(manifest) -> None:
     for index, store in enumerate(stores):
         def problem(field, *args, **named):
             manifest.problem(manifest.memory, ("stores", index, *field), *args, **named)
-        _store(store, problem)
+        _store(store, manifest.settings.memory.encryption, problem)
         _path(manifest, store, problem)
     names = [store.name for store in stores]
     files = [store.name for store in stores if store.type == "workspace"]
@@ -42,12 +42,14 @@ def refuse(manifest) -> None:
                 manifest.problems.add(manifest.settings.place, ("memory", promise, number), "a file of a workspace is written whole", hint="remove it")
 
 
-def _store(store, problem) -> None:
+def _store(store, key: str | None, problem) -> None:
     taken = BACKENDS.get(store.type, ("sqlite",))
     if store.backend is not None and store.backend not in taken:
         problem(("backend",), f'backend "{store.backend}" of a {store.type} store is {LATER}', " or ".join(map(quoted, taken)))
-    if store.encryption:
-        problem(("encryption",), f"encryption is {LATER}", hint="remove it, and keep the state folder on an encrypted disk")
+    if store.encryption and store.type == "workspace":
+        problem(("encryption",), "files of a workspace are not encrypted", hint="remove it, and keep the workspace on an encrypted disk")
+    elif store.encryption and not key:
+        problem(("encryption",), "it needs a key", hint='name a secret in clawlite.toml: [memory] encryption = "NAME"')
     if store.embedding is not None:
         problem(("embedding",), f"embeddings through a provider are {LATER}", key=True,
                 hint="remove it; claw.memory.store and query take the vectors of a caller")
@@ -107,7 +109,7 @@ def _record(manifest, store) -> list:
             SEARCHES[search and search.strategy], FUSIONS[search and search.fusion], min(search and search.top_k or TOP_K, memories.MAX_TOP),
             store.name in (manifest.settings.memory.power_safe or ()), path, store.max_size_mb and store.max_size_mb << 20,
             min(most, shots.max_snapshots) if shots and shots.max_snapshots else None,
-            store.name in (manifest.settings.memory.wear_saving or ())]
+            store.name in (manifest.settings.memory.wear_saving or ()), manifest.settings.memory.encryption if store.encryption else None]
 
 
 def compaction(store) -> tuple:

@@ -127,7 +127,11 @@ class Memory:
         if any(store.type == WORKSPACE for store in self._agent.memories().stores):
             from clawlite.linux.memory_files import Files
             files = Files(folder_of(name))
-        return Stores(Database(folder_of(name)), self._clock, dumps, loads, files)
+        from clawlite.linux import secrets
+        from clawlite.linux.memory_box import Boxes
+        db = Database(folder_of(name))
+        boxes = Boxes(db, name, lambda secret: secrets.resolve(secret, secrets.stores(name)), dumps, loads)
+        return Stores(db, self._clock, dumps, loads, boxes, files)
 
     def _tell(self):
         try:

@@ -19,10 +19,11 @@ class Compaction:
     db, places   ``memory_sql.Database``, ``memory_places.Places``
     clock        function -> ms since 1970
     dumps        JSON
+    boxes        ``memory_box.Boxes``
     """
 
-    def __init__(self, db, places, clock, dumps):
-        self._db, self._places, self._clock, self._dumps = db, places, clock, dumps
+    def __init__(self, db, places, clock, dumps, boxes):
+        self._db, self._places, self._clock, self._dumps, self._boxes = db, places, clock, dumps, boxes
 
     def _where(self, store, part, now: int) -> list:
         if part is None:
@@ -45,7 +46,7 @@ class Compaction:
         return before, after
 
     def oldest(self, store, part, _) -> list:
-        now, found = self._clock(), []
+        now, found, box = self._clock(), [], self._boxes.of(store)
         for place in self._where(store, part, now):
             floor = self._places.floor(place, store, now)
             before = self._places.count(place, floor, store)
@@ -54,7 +55,7 @@ class Compaction:
             half = self._db.run("SELECT id, content FROM entries WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", (floor, place.last, before // 2)).fetchall()
             each = _SUMMARY_BYTES // len(half)
             part_of = self._db.row("SELECT part FROM places WHERE number=?", (place.number,))[0]
-            found.append((part_of, half[-1][0], "\n".join(["- " + content[:each] for _, content in half]), before))
+            found.append((part_of, half[-1][0], "\n".join(["- " + (box.unpack(content)[1] if box else content)[:each] for _, content in half]), before))
         return found
 
     def replace(self, store, part: str, details: tuple) -> int:
@@ -68,7 +69,9 @@ class Compaction:
         count = self._db.row("SELECT count(*) FROM entries WHERE id BETWEEN ? AND ?", (floor, last))[0]
         self._places.drop(place, last)
         self._places.unindex(place, [row])
-        self._db.run("UPDATE entries SET content=?, is_json=0, metadata=? WHERE id=?", (summary, self._dumps({"summary_of": count}), last))
-        if last <= place.indexed:
+        box, metadata = self._boxes.of(store), {"summary_of": count}
+        row = box.pack(None, summary, False, metadata)[1:] if box else (summary, False, self._dumps(metadata))
+        self._db.run("UPDATE entries SET content=?, is_json=?, metadata=? WHERE id=?", (*row, last))
+        if last <= place.indexed and place.has_words:
             self._db.run("INSERT INTO words(rowid, content) VALUES(?, ?)", (last, summary))
         return self._places.count(place, floor, store)

@@ -22,10 +22,12 @@ class Place:
     alive       id from which on entries were young enough when that was last asked
     keys        int, how many keys a key-value place has, or None
     asked       id of the newest entry when its compaction was last asked for
+    has_words   False: its entries are encrypted, and not in the index
     """
 
-    def __init__(self, number: int, indexed: int):
+    def __init__(self, number: int, indexed: int, has_words: bool):
         self.number = number
+        self.has_words = has_words
         self.base = number << BITS
         self.last = self.base
         self.at = 0
@@ -66,7 +68,7 @@ class Places:
                 if not new:
                     return None
                 row = self._new(store, part), 0
-            place = self._known[store.name, part] = Place(*row)
+            place = self._known[store.name, part] = Place(*row, not store.secret)
             self._recall(place, now_ms)
         return place
 
@@ -129,18 +131,20 @@ class Places:
 
     def index(self, place):
         """Put the words of what is not indexed into the index."""
-        self._db.run("INSERT INTO words(rowid, content) SELECT id, content FROM entries WHERE id BETWEEN ? AND ?", (place.indexed + 1, place.last))
+        if place.has_words:
+            self._db.run("INSERT INTO words(rowid, content) SELECT id, content FROM entries WHERE id BETWEEN ? AND ?", (place.indexed + 1, place.last))
         self._db.run("UPDATE places SET indexed=? WHERE number=?", (place.last, place.number))
         place.indexed = place.last
 
     def drop(self, place, below: int):
         """Delete the entries before the id *below*, and their words; never the newest."""
         below = min(below, place.last)
-        rows = [(id, content) for id, content in self._db.run("SELECT id, content FROM entries WHERE id>? AND id<?", (place.base, below))]
-        self.unindex(place, rows)
+        if place.has_words:
+            self.unindex(place, self._db.run("SELECT id, content FROM entries WHERE id>? AND id<?", (place.base, below)).fetchall())
         self._db.run("DELETE FROM entries WHERE id>? AND id<?", (place.base, below))
         self._db.run("DELETE FROM vectors WHERE id>? AND id<?", (place.base, below))
 
     def unindex(self, place, rows: list):
         """Take the words of *rows* [(id, content)] out of the index, those that are in it."""
-        self._db.many("INSERT INTO words(words, rowid, content) VALUES('delete', ?, ?)", [row for row in rows if row[0] <= place.indexed])
+        if place.has_words:
+            self._db.many("INSERT INTO words(words, rowid, content) VALUES('delete', ?, ?)", [row for row in rows if row[0] <= place.indexed])

@@ -18,10 +18,11 @@ class Reading:
     clock        function -> ms since 1970
     loads        JSON
     files        ``memory_files.Files``, or None where no store is a workspace
+    boxes        ``memory_box.Boxes``
     """
 
-    def __init__(self, db, places, clock, loads, files):
-        self._db, self._places, self._clock, self._loads, self._files = db, places, clock, loads, files
+    def __init__(self, db, places, clock, loads, files, boxes):
+        self._db, self._places, self._clock, self._loads, self._files, self._boxes = db, places, clock, loads, files, boxes
 
     def query(self, store, part: str, details: tuple) -> dict:
         kind, what, top, vector = details
@@ -29,18 +30,18 @@ class Reading:
         place = self._places.find(store, part, now)
         if place is None:
             return {"entries": []}
-        floor = self._places.floor(place, store, now)
+        floor, box = self._places.floor(place, store, now), self._boxes.of(store)
         if kind == "key":
             most = 1 if store.type in (KEY_VALUE, WORKSPACE) else min(top, store.snapshots or top)
             rows = self._db.run("SELECT %s FROM entries WHERE key=? AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?" % _FIELDS,
-                                (what, floor, place.last, most))
+                                (box.index(what) if box else what, floor, place.last, most))
         elif kind == "time-range":
             first, last = self._places.since(place, what[0], floor), self._places.since(place, what[1] + 1, floor) - 1
             answer = self._answer(store, part, place, self._alive(store, first, last, place, top + 1), top)
             answer["entries"].reverse()
             return answer
         else:
-            found = memory_search.search(self._db, place, floor, store, (what, vector, 4 * top if store.type == KEY_VALUE else top))
+            found = memory_search.search(self._db, place, floor, store, box, (what, vector, 4 * top if store.type == KEY_VALUE else top))
             if store.type not in SEARCHED:
                 alive = {row[0] for row in self._alive(store, floor, place.last, place, -1)}
                 found = [one for one in found if one[0] in alive]
@@ -58,8 +59,10 @@ class Reading:
 
     def _answer(self, store, part: str, place, rows, top: int, scores: dict = {}) -> dict:
         """Return {"entries"} of at most *top* of *rows* as callers see them; with "truncated" when there are more, or they are too long."""
-        found, size = [], 0
+        found, size, box = [], 0, self._boxes.of(store)
         for id, at, key, content, is_json, metadata in rows:
+            if box:
+                key, content, is_json, metadata = box.unpack(content)
             if store.type == WORKSPACE:
                 content = self._files.read(store, part, key)
                 if content is None:
@@ -74,6 +77,6 @@ class Reading:
             if key is not None:
                 entry["key"] = key
             if metadata is not None:
-                entry["metadata"] = self._loads(metadata.encode())
+                entry["metadata"] = metadata if box else self._loads(metadata.encode())
             found.append(entry)
         return {"entries": found}

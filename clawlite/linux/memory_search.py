@@ -11,6 +11,7 @@ from operator import mul
 from unicodedata import combining, normalize
 
 from clawlite.core.memories import FTS, LINEAR, VECTOR
+from clawlite.linux.memory_box import MAX_OPENED
 
 MAX_WORDS = 12                  # of a query
 MAX_RARE = 3                    # words by which entries are found; the others count in the score
@@ -31,14 +32,15 @@ def words(text: str) -> list:
     return "".join([c if c.isalnum() else " " for c in plain]).split()
 
 
-def search(db, place, floor: int, store, query: tuple) -> list:
+def search(db, place, floor: int, store, box, query: tuple) -> list:
     """Return [(id, score 0..1), ...] of the entries of *place* from the id *floor* on, the best first.
 
+    box    ``memory_box.Box`` of an encrypted store, else None
     query  (text, vector or None, most)
     """
     text, vector, top = query
-    by_text = [] if store.search == VECTOR else _by_text(db, place, floor, text)
-    by_vector = [] if vector is None or store.search == FTS else _by_vector(db, place, floor, vector)
+    by_text = [] if store.search == VECTOR else _by_text(db, place, floor, box, text)
+    by_vector = [] if vector is None or store.search == FTS else _by_vector(db, place, floor, box, vector)
     if not by_vector or not by_text:
         return (by_vector or by_text)[:top]
     scores = {}
@@ -55,16 +57,18 @@ def _best(found: tuple) -> tuple:
 
 # -- words
 
-def _by_text(db, place, floor: int, text: str) -> list:
+def _by_text(db, place, floor: int, box, text: str) -> list:
     wanted = list(dict.fromkeys(words(text)))[:MAX_WORDS]
     if not wanted:
         return []
     total = max(1, place.last - floor + 1)
-    counts, ids = _candidates(db, place, floor, wanted) if place.indexed >= floor else (dict.fromkeys(wanted, 0), [])
+    counts, ids = _candidates(db, place, floor, wanted) if place.indexed >= floor and place.has_words else (dict.fromkeys(wanted, 0), [])
     rows = db.run("SELECT id, content FROM entries WHERE id IN (%s)" % ",".join(map(str, ids))).fetchall() if ids else []
     rare = sorted(wanted, key=counts.get)[:MAX_RARE]
-    tail = max(floor, place.indexed + 1, place.last - MAX_TAIL + 1)
+    tail = max(floor, place.indexed + 1, place.last - MAX_TAIL + 1) if place.has_words else max(floor, place.last - MAX_OPENED + 1)
     for id, content in db.run("SELECT id, content FROM entries WHERE id BETWEEN ? AND ? ORDER BY id DESC", (tail, place.last)):
+        if box:
+            content = box.unpack(content)[1]
         if content and _may_have(content, rare):
             rows.append((id, content))
     weights = {word: max(_COMMON, log(1 + total / (1 + counts[word]))) for word in wanted}
@@ -131,11 +135,13 @@ def packed(vector: list) -> bytes:
     return array("f", [number / size for number in vector]).tobytes()
 
 
-def _by_vector(db, place, floor: int, vector: list) -> list:
+def _by_vector(db, place, floor: int, box, vector: list) -> list:
     own = array("f", packed(vector))
     size = len(own) * own.itemsize
     found = []
     for id, data in db.run("SELECT id, vector FROM vectors WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?", (floor, place.last, MAX_VECTORS)):
+        if box:
+            data = box.open(data)
         if len(data) == size:
             other = array("f", data)
             found.append((id, round(max(0.0, min(1.0, (1 + sum(map(mul, own, other))) / 2)), 4)))

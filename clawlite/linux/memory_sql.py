@@ -5,6 +5,7 @@
     places    a part of a store (global, of an identity, of a channel), and how far its words are indexed
     words     FTS5 over entries.content, written in batches (memory_search.py); which entries a word is in, and not where in them
     vectors   what callers gave, normalised, float32
+    sealed    stores whose entries are encrypted (memory_box.py)
     folded    up to which record the journal is in here (memory_journal.py)
 
 1. WAL.  A commit is a write(2) into the log: what it has returned for survives kill -9.  A power-safe commit syncs the log first.
@@ -30,6 +31,7 @@ MIGRATIONS = (
     INSERT INTO words(words, rank) VALUES('automerge', 8);""",
     """CREATE TABLE folded(upto INTEGER NOT NULL);
     INSERT INTO folded VALUES(0);""",
+    """CREATE TABLE sealed(store TEXT PRIMARY KEY, mark BLOB NOT NULL);""",
 )
 _WORDS = {                      # beginning of SQLite's name of an error -> (what it means, what helps)
     "SQLITE_FULL": ("the disk is full", "make room where this agent keeps its state"),

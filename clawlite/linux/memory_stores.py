@@ -34,17 +34,18 @@ class Stores:
     db      ``memory_sql.Database``
     clock   function -> ms since 1970
     dumps, loads   JSON
+    boxes   ``memory_box.Boxes``
     files   ``memory_files.Files``, or None where no store is a workspace
     """
 
-    def __init__(self, db, clock, dumps, loads, files=None):
-        self._db, self._clock, self._dumps, self._files = db, clock, dumps, files
+    def __init__(self, db, clock, dumps, loads, boxes, files=None):
+        self._db, self._clock, self._dumps, self._boxes, self._files = db, clock, dumps, boxes, files
         self._places = Places(db)
         self._journal = Journal(db.folder)
         self._stores = {}               # name -> store, of the jobs that have come
         self._seen = None               # what the database had of others when it was last asked
-        compaction = Compaction(db, self._places, clock, dumps)
-        self._verbs = {"store": self._store, "query": Reading(db, self._places, clock, loads, files).query, "oldest": compaction.oldest, "replace": compaction.replace,
+        compaction = Compaction(db, self._places, clock, dumps, boxes)
+        self._verbs = {"store": self._store, "query": Reading(db, self._places, clock, loads, files, boxes).query, "oldest": compaction.oldest, "replace": compaction.replace,
                        "compact": compaction.compact}
 
     def run(self, jobs: list) -> list:
@@ -135,7 +136,7 @@ class Stores:
                 return self._write(jobs)        # the first entry of a place is a commit
             for number, _, store, part, details in jobs:
                 try:
-                    stored, rows, vectors = self._accept(store, part, self._places.find(store, part, now), details, now)
+                    stored, rows, vectors = self._accept(store, part, self._places.find(store, part, now), details, now, False)
                     outcomes.append((number, (True, stored)))
                     if rows:
                         records.append((store.name, part, rows, vectors))
@@ -221,21 +222,22 @@ class Stores:
     def _store(self, store, part: str, details: tuple) -> dict:
         now = self._clock()
         place = self._places.find(store, part, now, True)
-        stored, rows, vectors = self._accept(store, part, place, details, now)
+        stored, rows, vectors = self._accept(store, part, place, details, now, True)
         if rows:
             self._db.many("INSERT INTO entries VALUES(?, ?, ?, ?, ?, ?, ?)", rows)
             if vectors:
                 self._db.many("INSERT INTO vectors VALUES(?, ?)", vectors)
-            self._tidy(store, place, [entry[0] for entry in details[1]], now)
+            self._tidy(store, place, [row[2] for row in rows], now)
             if self._is_filled(store, place, now) and self._is_full(store, place, now):
                 stored["is_full"] = True
         return stored
 
-    def _accept(self, store, part: str, place, details: tuple, now: int) -> tuple:
+    def _accept(self, store, part: str, place, details: tuple, now: int, commits: bool) -> tuple:
         """Return (what the caller gets, rows, vectors) of new entries; no rows where the request is known.  Raises ``InvalidParams``."""
         request_id, entries = details
+        box = self._boxes.of(store, commits)
         texts = [self._text(entry[1], number) for number, entry in enumerate(entries)]
-        mark = _fingerprint(store, part, entries)
+        mark = box.mark(_told(store, part, entries)) if box else crc32(_told(store, part, entries)).to_bytes(4, "big")
         known = self._known(request_id, mark, now)
         if known is not None:
             return known, (), ()
@@ -245,10 +247,12 @@ class Stores:
         request, rows, vectors, id = self._request(request_id, mark, place, len(entries)), [], [], place.last
         for (key, _, metadata, vector), (text, is_json) in zip(entries, texts):
             id += 1
-            rows.append([id, place.at, key, None if store.type == WORKSPACE else text, is_json, metadata and self._dumps(metadata), request])
+            row = [key, None if store.type == WORKSPACE else text, is_json, metadata and self._dumps(metadata)]
+            rows.append([id, place.at, *(box.pack(key, text, is_json, metadata) if box else row), request])
             request = None
             if vector:
-                vectors.append([id, memory_search.packed(vector)])
+                packed = memory_search.packed(vector)
+                vectors.append([id, box.seal(packed) if box else packed])
         place.last = id
         return {"stored": len(rows), "ids": [place.name(row[0]) for row in rows]}, rows, vectors
 
@@ -329,10 +333,9 @@ class Stores:
         return True
 
 
-def _fingerprint(store, part: str, entries: list) -> bytes:
-    """Return 4 bytes that other entries do not have, but for one in 4,000 million: against a mistake, not against an attacker."""
-    crc = crc32(("%s\n%s" % (store.name, part)).encode())
-    for key, content, metadata, vector in entries:
-        for value in (key, content, metadata, vector):
-            crc = crc32(b"\n", crc32(value.encode() if isinstance(value, str) else canonical(value).encode(), crc))
-    return crc.to_bytes(4, "big")
+def _told(store, part: str, entries: list) -> bytes:
+    """Return what a request says, so that four bytes of it tell it from another one: against a mistake, not against an attacker."""
+    parts = ["%s\n%s" % (store.name, part)]
+    for entry in entries:
+        parts += [value if isinstance(value, str) else canonical(value) for value in entry]
+    return "\n".join(parts).encode()

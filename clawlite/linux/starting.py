@@ -53,8 +53,14 @@ class Starting:
         if self._needs_mqtt:
             check_mqtt()
         if self._remembers:
+            from clawlite.core.memories import stores
             from clawlite.linux.memory_sql import check_folder, folder_of
-            check_folder(folder_of(self._shell.agent.image.agent.name))
+            name = self._shell.agent.image.agent.name
+            check_folder(folder_of(name))
+            sealed = [store for store in stores(self._shell.agent.image) if store.secret]
+            if sealed:
+                from clawlite.linux.memory_box import check
+                check(name, sealed)
 
     def keep(self, first=None):
         """Step until the shell has its exit code; what a step raises is an ERROR, and the next one comes after a pause.

@@ -47,18 +47,18 @@ def test_a_store_is_a_record_of_the_image(tmp_path):
                   {"name": "tasks", "type": "checkpoint", "checkpoint": {"max_snapshots": 3, "ttl": "2h"}, "retention": {"max_age": "1d"}},
                   settings='tenant_id = "acme"\n[memory]\npower_safe = ["prefs"]\nwear_saving = ["facts", "prefs"]\n')
     assert found.section(MEMORY) == [
-        ["talk", 0, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, None, False],
-        ["facts", 1, 2, 2592000, 10000, memories.TRUNCATE, True, memories.VECTOR, memories.LINEAR, 5, False, None, None, None, True],
-        ["prefs", 2, 1, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, True, None, None, None, True],
-        ["files", 3, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, "~/w/gardener/acme", 3 << 20, None, False],
-        ["tasks", 4, 0, 7200, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, 3, False]]
+        ["talk", 0, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, None, False, None],
+        ["facts", 1, 2, 2592000, 10000, memories.TRUNCATE, True, memories.VECTOR, memories.LINEAR, 5, False, None, None, None, True, None],
+        ["prefs", 2, 1, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, True, None, None, None, True, None],
+        ["files", 3, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, "~/w/gardener/acme", 3 << 20, None, False, None],
+        ["tasks", 4, 0, 7200, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, 3, False, None]]
     assert "memory" in found.requires and found.agent.level == 1
     assert validate(GRAMMAR, found.part(MEMORY, 0, found.size_of(MEMORY)), root_type="memory").valid
     assert [store.name for store in memories.stores(found)] == ["talk", "facts", "prefs", "files", "tasks"]
 
 
-@pytest.mark.parametrize("record", [[], ["s"], ["s", 5, 0, None, None, 0, False, 0, 0, 1, False, None, None, None, False],
-                                    ["s", 0, 0, 0, None, 0, False, 0, 0, 1, False, None, None, None, False]])
+@pytest.mark.parametrize("record", [[], ["s"], ["s", 5, 0, None, None, 0, False, 0, 0, 1, False, None, None, None, False, None],
+                                    ["s", 0, 0, 0, None, 0, False, 0, 0, 1, False, None, None, None, False, None]])
 def test_another_shape_is_no_memory(record):
     with pytest.raises(ImageError, match="the memory has another shape"):
         memories.stores(type("Image", (), {"section": lambda self, number: [record]})())
@@ -90,7 +90,8 @@ def test_numbers_beyond_what_an_image_counts_are_its_greatest(tmp_path):
     ({"type": "key-value", "backend": "custom"}, 'stores[0].backend: backend "custom" of a key-value store is not supported'),
     ({"type": "conversation", "backend": "filesystem"}, 'stores[0].backend: backend "filesystem" of a conversation store is not supported'),
     ({"type": "workspace", "backend": "sqlite"}, 'stores[0].backend: backend "sqlite" of a workspace store is not supported'),
-    ({"type": "key-value", "encryption": True}, "stores[0].encryption: encryption is not supported by this version of clawlite - remove it"),
+    ({"type": "key-value", "encryption": True}, 'stores[0].encryption: it needs a key - name a secret in clawlite.toml: [memory] encryption = "NAME"'),
+    ({"type": "workspace", "encryption": True}, "stores[0].encryption: files of a workspace are not encrypted"),
     ({"type": "semantic", "embedding": {"provider_ref": "provider-0", "model": "m", "dimensions": 3}}, "stores[0].embedding: embeddings through a provider are not supported"),
     ({"type": "key-value", "search": {}}, "stores[0].search: a key-value store is not searched"),
     ({"type": "checkpoint", "compaction": {"enabled": True}}, "stores[0].compaction: a checkpoint store has nothing to compact"),
@@ -155,6 +156,14 @@ def test_a_board_reads_no_context_files(tmp_path):
     assert found == ["spec.identity.inline.context_files: pico reads no context files - put the text into the personality, or"]
 
 
+def test_an_encrypted_store_names_its_key(tmp_path):
+    store = {"name": "s", "type": "key-value", "encryption": True}
+    found = image(tmp_path, store, settings='[memory]\nencryption = "notebook-key"\n')
+    assert found.section(MEMORY)[0][-1] == "notebook-key"
+    assert validate(GRAMMAR, found.part(MEMORY, 0, found.size_of(MEMORY)), root_type="memory").valid
+    assert refused(tmp_path, store, settings='[memory]\nencryption = "a key"\n')[0].startswith("memory.encryption: expected the name of a secret")
+
+
 def test_inspect_shows_the_stores(tmp_path):
     folder = write(tmp_path / "a", {"name": "facts", "type": "key-value", "scope": "per-identity", "retention": {"max_age": "1h"}},
                    settings='[memory]\npower_safe = ["facts"]\nwear_saving = ["facts"]\n')
@@ -162,7 +171,7 @@ def test_inspect_shows_the_stores(tmp_path):
     assert "\nstores\n  facts                key-value, per-identity, power-safe, wear-saving\n" in clawlite("inspect", folder / "claw.cbor", cwd=tmp_path).stdout
     assert json.loads(clawlite("inspect", folder / "claw.cbor", "--json", cwd=tmp_path).stdout)["stores"] == [
         {"name": "facts", "type": "key-value", "scope": "per-identity", "max_age_s": 3600, "max_entries": None, "compaction": "none", "promise": "power-safe",
-         "wear_saving": True}]
+         "wear_saving": True, "encrypted": False}]
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../USER.md", "a/../../b", "a//b", "", "./", "a/."])

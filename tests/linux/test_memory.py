@@ -92,7 +92,7 @@ def test_an_agent_that_is_not_asked_loads_no_database(image, home):
            "sys.stderr.write(' '.join(sorted(name for name in sys.modules if 'sqlite' in name or 'memor' in name))); sys.exit(code)" % str(image)
     done = subprocess.run([sys.executable, "-c", code], input=b'{"jsonrpc":"2.0","id":1,"method":"claw.status"}\n', capture_output=True,
                           env=dict(os.environ, PYTHONPATH=str(ROOT), CLAWLITE_STATE=str(home)))
-    assert done.returncode == 0 and done.stderr.decode() == "clawlite.linux.memory_sql"
+    assert done.returncode == 0 and done.stderr.decode() == "clawlite.core.memories clawlite.linux.memory_sql"
 
 
 # -- faults of the disk
@@ -134,7 +134,7 @@ def test_a_file_of_a_newer_version_is_left_alone(image, home):
     before = database(home).read_bytes()
     with serve(image, home) as one:
         reply = one.put("talk", "hello", 1)
-        assert reply["error"]["code"] == -32030 and "newer version (99, this one knows 2)" in reply["error"]["message"] and answers(one)
+        assert reply["error"]["code"] == -32030 and "newer version (99, this one knows 3)" in reply["error"]["message"] and answers(one)
     assert database(home).read_bytes() == before
 
 
