@@ -22,7 +22,7 @@ KEEPALIVE_S = 60
 AGAIN_S = (1, 120)              # between attempts to connect: doubled each time
 OVERHEAD = 4096                 # bytes of a message beside its payload: topic and properties
 MAX_CORRELATION = 256           # bytes that a reply carries back
-MAX_OUT = 1000                  # replies that wait for the broker
+MAX_OUT = 1000                  # replies that wait for the broker: above it nothing more is taken
 AGAIN_MS = 5000                 # after the disk took nothing
 FOREVER_S = 0xFFFFFFFF          # a session that does not expire (MQTT 5, 3.1.2.11.2)
 LEAVE_S = 1.0
@@ -42,6 +42,8 @@ class Mqtt:
         secure, self._host, self._port, user, secret, client, self._qos, clean, self._topic, self._reply = own
         self._events, self._come = deque(), deque()     # of paho's thread: (kind, ...), and (connection, message)
         self._connection = 0
+        self._sent = self._answered = 0         # replies, and those that the broker has
+        self._brakes = False                    # something waits until replies have gone
         self._is_up = self._is_known = self._told = self._closed = False
         self._left = threading.Event()
         self._again_ms = None
@@ -67,12 +69,12 @@ class Mqtt:
         self._paho, self._properties = paho, lambda: Properties(PacketTypes.PUBLISH)
         client = paho.Client(paho.CallbackAPIVersion.VERSION2, name, protocol=paho.MQTTv5, manual_ack=True)
         client.reconnect_delay_set(*AGAIN_S)
-        client.max_queued_messages_set(MAX_OUT)
+        client.max_queued_messages_set(ROOM)
         if secure:
             from clawlite.linux.net_tls import context
             client.tls_set_context(context())
         client.on_connect, client.on_disconnect, client.on_connect_fail = self._connected, self._disconnected, self._failed
-        client.on_subscribe, client.on_message = self._subscribed, self._received
+        client.on_subscribe, client.on_message, client.on_publish = self._subscribed, self._received, self._published
         asked = Properties(PacketTypes.CONNECT)
         asked.SessionExpiryInterval = 0 if clean else FOREVER_S
         asked.ReceiveMaximum = REMEMBERED
@@ -112,6 +114,12 @@ class Mqtt:
             self._event("dropped")
         self._wake()
 
+    def _published(self, client, data, mid, reason, properties):
+        self._answered += 1
+        if self._brakes and self._sent - self._answered <= MAX_OUT // 2:
+            self._brakes = False
+            self._wake()
+
     def _event(self, *event):
         self._events.append(event)
         self._wake()
@@ -138,7 +146,8 @@ class Mqtt:
             return
         self._again_ms = None
         batch = []
-        while self._come and (self._inbox is None or len(self._inbox.waiting) + len(batch) < ROOM):
+        self._brakes = self._sent - self._answered > MAX_OUT
+        while self._come and not self._brakes and (self._inbox is None or len(self._inbox.waiting) + len(batch) < ROOM):
             batch.append(self._come.popleft())
         if batch:
             self._take(batch)
@@ -173,10 +182,11 @@ class Mqtt:
         if correlation:
             properties.CorrelationData = correlation
         info = self._client.publish(self._reply.replace("+", actor), text.encode("utf-8", "replace"), self._qos, False, properties)
-        if info.rc in (self._paho.MQTT_ERR_SUCCESS, self._paho.MQTT_ERR_NO_CONN):       # the latter waits for a connection, at QoS 1
+        if info.rc == self._paho.MQTT_ERR_SUCCESS or self._qos and info.rc == self._paho.MQTT_ERR_NO_CONN:      # which waits for a connection
+            self._sent += 1
             return ""
         self._channel.log("dropped", actor=actor, reason=self._paho.error_string(info.rc))
-        return "%d messages wait already" % MAX_OUT
+        return self._paho.error_string(info.rc)
 
     def recipient(self, name: str):
         """Return "" where nobody is told from another and *name* is the reply topic itself, else None: an actor is meant."""

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import brokers
 import pytest
 from run_core_micropython import command
 
@@ -12,6 +13,7 @@ from clawlite.core.errors import ClawError
 from clawlite.host import bench, bench_agent, bench_board, bench_run, bench_serve, cli
 
 ROOT = Path(__file__).resolve().parents[2]
+HAS_BROKER = brokers.command()[0] is not None
 CASES = {       # the first words of each suite's cases
     "build": ["20 tools, 30 rules", "greenhouse"],
     "load": ["open the file", "from memory", "and decode all"],
@@ -27,10 +29,11 @@ CASES = {       # the first words of each suite's cases
                  "VmRSS after 10", "VmHWM after 10"],
     "memory": ["store, kill-safe", "store, power-safe", "written for a searchable entry", "store, wear-saving", "written for a searchable entry, wear-saving",
                "10,000 entries more", "one word of", "two words of", "five words of"],
+    "triggers": ["a run of a schedule"] + ["a message of a queue"] * HAS_BROKER,
 }
 HAS_WORDS32 = {40} if (ROOT / bench_board.PORT).exists() else set()
 TARGETS = {"call": {2.5, 2.0, 6.0}, "load": {0.3}, "ready": {12.0, 4.0}, "decision": {1.2}, "netrules": {50}, "scan": {5}, "micropython": {64, 96, 56, 24, 1} | HAS_WORDS32, "provider": {45, 2500, 1.5, 3, 14},
-           "memory": {40, 500, 3000, 1600, 10}}
+           "memory": {40, 500, 3000, 1600, 10}, "triggers": {1000}}
 
 
 def rows(suites: list) -> list:
