@@ -65,7 +65,8 @@ def keep(log, messages: list) -> str:
 def _shorten(log, coming: int):
     """Write the log anew with what counts of the newest half."""
     most = log.max_entries or _ALL
-    at, log.entries = _first(log, max(0, most // 2 - coming if log.truncates else most - coming), MAX_LOG // 2)
+    # A window keeps what still counts before this turn is in flash: power may go between the two.
+    at, log.entries = _first(log, max(0, most // 2 - coming) if log.truncates else most, MAX_LOG // 2)
     log.end = rewrite(log.path, [(offset, length) for offset, length, _, _ in _own(log) if offset >= at])
 
 

@@ -9,9 +9,8 @@ class Disk:
     """Blocks that are 0xff where they are erased.
 
     data  bytearray, or None for an empty one
-    Public: ``log``, [(offset, bytes)] of writes and erases in their order; ``on_change``, function(offset, bytes) or None, called for each.
+    Public: ``log``, [(offset, bytes)] of writes and erases in their order.
     """
-    on_change = None
 
     def __init__(self, block: int, blocks: int, data=None):
         self.block, self.blocks = block, blocks
@@ -39,8 +38,6 @@ class Disk:
     def _change(self, at, data):
         self.data[at:at + len(data)] = data
         self.log.append((at, data))
-        if self.on_change:
-            self.on_change(at, data)
 
 
 def states(begin, log, block, blocks):

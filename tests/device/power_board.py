@@ -1,0 +1,90 @@
+"""A whole board whose flash is littlefs in a file, for test_power.py, on MicroPython's unix port.
+
+    micropython power_board.py write DISK LOG SCRIPT      carry out the steps of a flash (JSON: [[what, ...], ...], bytes as base64)
+    micropython power_board.py boot DISK LOG              boot what is on it, and talk on stdin and stdout to the end of input
+
+DISK has all bytes of the flash; one that is empty is formatted first.  To LOG goes each write and erase of blocks, as it happens: offset and
+length, 4 bytes each, big-endian, and the bytes.  Blocks and pieces have the sizes of the RP2040's flash.
+"""
+import json
+import os
+import struct
+import sys
+import vfs
+from binascii import a2b_base64
+
+BLOCK, BLOCKS, PIECE = 4096, 240, 256
+ROOT = "/disk"
+
+
+class Disk:
+    """In a file, not in memory: MicroPython looks for pointers in all that its heap holds, at each collection."""
+
+    def __init__(self, path: str, log: str):
+        self.file, self.log = open(path, "r+b"), open(log, "wb")
+
+    def readblocks(self, block, buffer, offset=0):
+        self.file.seek(block * BLOCK + offset)
+        self.file.readinto(buffer)
+
+    def writeblocks(self, block, buffer, offset=None):
+        if offset is None:
+            self.ioctl(6, block)
+        self.change(block * BLOCK + (offset or 0), buffer)
+
+    def ioctl(self, what, block):
+        if what == 4:
+            return BLOCKS
+        if what == 5:
+            return BLOCK
+        if what == 6:
+            self.change(block * BLOCK, b"\xff" * BLOCK)
+        return 0
+
+    def change(self, at, data):
+        self.file.seek(at)
+        self.file.write(data)
+        self.log.write(struct.pack(">II", at, len(data)))
+        self.log.write(data)
+
+
+def do(what, path, *more):
+    if what == "mkdir":
+        os.mkdir(ROOT + path)
+    elif what == "rename":
+        os.rename(ROOT + path, ROOT + more[0])
+    elif what == "remove":
+        os.remove(ROOT + path)
+    else:
+        with open(ROOT + path, "wb") as file:
+            file.write(a2b_base64(more[0]))
+
+
+def boot() -> int:
+    sys.path.insert(0, ROOT + "/lib")
+    import bootwindow
+    agent = bootwindow.start(ROOT)
+    del bootwindow
+
+    def ready():
+        import slots
+        del sys.modules["slots"]
+        slots.ready(ROOT)
+    return agent[0](agent[1], ready) if agent else 3
+
+
+def main(what: str, path: str, log: str, script: str = "") -> int:
+    disk = Disk(path, log)
+    if not disk.file.seek(0, 2):
+        disk.file.write(b"\xff" * (BLOCK * BLOCKS))
+        vfs.VfsLfs2.mkfs(disk, progsize=PIECE)
+    vfs.mount(vfs.VfsLfs2(disk, progsize=PIECE), ROOT)
+    if what == "boot":
+        return boot()
+    with open(script) as steps:
+        for step in json.loads(steps.read()):
+            do(*step)
+    return 0
+
+
+sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,219 @@
+"""A board that is unplugged: its whole firmware on littlefs in memory, booted from what each write of a block leaves behind.
+
+All writes and erases of a conversation, and of a flash, are recorded; then the disk is made as it was after N of them, with the next one
+half done (torn) or not done (dropped), and the real agent boots from it and is asked.  Of all moments some 32 are taken, evenly, the same each
+time; also those around each acknowledgement of a turn (its prompt had come), and at both ends of a flash.  That makes 79 boots of a conversation, 57 and 27 of flashes, and 58 where bugs are planted.
+"""
+import base64
+import concurrent.futures
+import dataclasses
+import itertools
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from agents import Agent
+from flash_model import Model
+from llm_server import Server
+from talking_board import answer, project, shown, turns
+
+from clawlite.host import firmware, flash
+from clawlite.host.data import firmware_dir
+
+HERE = Path(__file__).parent
+TEXTS = [text + " " + "words " * 18 + "end" for text in ("one", "look at bed 2", "three", "four", "five", "six", "seven", "eight", "nine", "ten")]
+KEPT = 8                        # messages: the log is written anew in the middle
+TAKEN = 32
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server(answer) as found:
+        yield found
+
+
+def words(micropython, *arguments) -> list:
+    return [micropython, "-X", "heapsize=24M", HERE / "power_board.py", *map(str, arguments)]
+
+
+def changes(log: Path) -> list:
+    """Return [(offset, bytes)] of a log."""
+    data, at, found = log.read_bytes(), 0, []
+    while at < len(data):
+        offset, length = int.from_bytes(data[at:at + 4], "big"), int.from_bytes(data[at + 4:at + 8], "big")
+        found.append((offset, data[at + 8:at + 8 + length]))
+        at += 8 + length
+    return found
+
+
+def after(disk: bytes, log: list, is_torn: bool = False) -> bytes:
+    """Return *disk* after these changes, of the last one half when it is torn."""
+    made = bytearray(disk)
+    for number, (at, data) in enumerate(log):
+        data = data[:len(data) // 2] if is_torn and number == len(log) - 1 else data
+        made[at:at + len(data)] = data
+    return bytes(made)
+
+
+class Power:
+    """Boards in *folder*."""
+
+    def __init__(self, micropython, folder: Path):
+        self.micropython, self.folder, self._numbers = micropython, folder, itertools.count()
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}-{next(self._numbers)}"
+
+    def disk(self, data: bytes) -> Path:
+        path = self._path("disk")
+        path.write_bytes(data)
+        return path
+
+    def write(self, disk: bytes, steps: list) -> tuple:
+        """Carry out the steps of a flash; return (changes, the disk after them).  disk: b"" for an empty one."""
+        script, log, path = self._path("script"), self._path("log"), self.disk(disk)
+        script.write_text(json.dumps(steps))
+        done = subprocess.run(words(self.micropython, "write", path, log, script), capture_output=True, timeout=60)
+        assert done.returncode == 0 and not done.stderr, done
+        return changes(log), path.read_bytes()
+
+    def talk(self, disk: bytes, texts: list) -> tuple:
+        """Say *texts*; return (changes, [how many of them had been made when each was acknowledged])."""
+        log, acknowledged = self._path("log"), []
+        with Agent(words(self.micropython, "boot", self.disk(disk), log), self.folder, env={"MICROPYPATH": ".frozen"}) as it:
+            it.expect("is ready. /help lists the commands.\n> ", 30)
+            begun = len(changes(log))
+            for text in texts:
+                it.line(text)
+                it.expect("Heard: %s.\n> " % ("the tool" if text.startswith("look") else text), 30)
+                acknowledged.append(len(changes(log)))
+            it.end()
+            assert it.wait() == 0
+        return changes(log), [begun] + acknowledged
+
+    def asked(self, disk: bytes, server, question: str) -> tuple:
+        """Boot, and ask; return (what the board said, what the provider was shown before that)."""
+        done = subprocess.run(words(self.micropython, "boot", self.disk(disk), self._path("log")), input=question.encode() + b"\n",
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, env=dict(os.environ, MICROPYPATH=".frozen"))
+        said = done.stdout.decode()
+        assert done.returncode == 0 and f"Heard: {question}.\n" in said, said
+        seen = [shown(request) for request in server.requests]
+        return said, next(one[:-1] for one in seen if one[-1] == "user " + question)
+
+
+@pytest.fixture
+def power(micropython, tmp_path):
+    return Power(micropython, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def contents(server, micropython, mpy_cross, tmp_path_factory):
+    """Return a function that builds an agent: (version) -> what a flash of it shall bring."""
+    folder = tmp_path_factory.mktemp("projects")
+
+    def build(version: str):
+        if not (folder / version).exists():
+            image = project(folder / version, server, ", retention: { max_entries: %d }" % KEPT, version=version)
+            (folder / version / "clawlite.toml").write_text("[boot]\nwindow_ms = 10%s\n" % version[0])
+            assert image
+        return flash.contents(str(folder / version))
+    return build
+
+
+@pytest.fixture(scope="module")
+def first(contents):
+    """Return (a ``Model`` with version 1 on it, the steps that brought it)."""
+    board = Model()
+    return board, board.flash(contents("1.0.0"))
+
+
+def newest(texts: list) -> list:
+    """Return what a provider sees again of these turns."""
+    seen = []
+    for text in reversed(texts):
+        seen = turns(text) + seen
+        if len([one for one in seen if not one.startswith("call ")]) > KEPT:
+            return seen[len(turns(text)):]
+    return seen
+
+
+def moments(count: int, more: list) -> list:
+    """Return those moments, of 0 .. *count* changes made, that are looked at: (changes made, whether another one is torn)."""
+    step = max(1, count // (TAKEN // 2))
+    taken = {at for at in range(0, count, step)} | {at for at in more if 0 <= at <= count}
+    return sorted((at, is_torn) for at in taken for is_torn in (False, True) if at < count or not is_torn)
+
+
+def each(work, items: list) -> list:
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return list(pool.map(work, items))
+
+
+def held(power, server, disk: bytes, log: list, acknowledged: list, name: str) -> list:
+    """Return what is wrong: [(changes made, torn, what is remembered, acknowledged turns)]."""
+    def at(moment) -> list:
+        count, is_torn = moment
+        _, seen = power.asked(after(disk, log[:count + is_torn], is_torn), server, "%s %d %d" % (name, count, is_torn))
+        turn = sum(count >= made for made in acknowledged[1:])
+        may = [newest(TEXTS[:turn]), newest(TEXTS[:turn + 1])]
+        return [] if seen in may else [(count, is_torn, seen, turn)]
+    near = [made + by for made in acknowledged for by in (-1, 0, 1)]
+    return sum(each(at, moments(len(log), near)), [])
+
+
+def test_every_acknowledged_turn_is_there_and_none_half(power, first, server):
+    disk = power.write(b"", first[1])[1]
+    log, acknowledged = power.talk(disk, TEXTS)
+    assert len(log) > 40 and acknowledged == sorted(set(acknowledged)), acknowledged
+    assert held(power, server, disk, log, acknowledged, "held") == []
+
+
+def test_an_acknowledgement_before_the_write_is_caught(power, contents, server, mpy_cross, tmp_path):
+    source = (firmware_dir() / "micropython/conversation.py").read_text()
+    before = "said = keep(self, history.turn)"
+    assert source.count(before) == 1
+    (tmp_path / "conversation.py").write_text(source.replace(before, "said, self.late = self.late and keep(self, self.late), history.turn").replace(
+        "    def __init__", "    late = None\n\n    def __init__"))
+    names = firmware.build(tmp_path / "late", mpy_cross, {"conversation": tmp_path / "conversation.py"})
+    want = contents("1.0.0")
+    want = dataclasses.replace(want, slot={**want.slot, **{name: (tmp_path / "late" / name).read_bytes() for name in names}})
+    disk = power.write(b"", Model().flash(want))[1]
+    log, acknowledged = power.talk(disk, TEXTS[:3])
+    assert held(power, server, disk, log, acknowledged, "late")
+
+
+def flashed(power, server, disk: bytes, steps: list, versions: tuple, name: str) -> list:
+    """Return what is wrong with a board that is flashed: [(changes made, torn, what it said, what is remembered)]; it begins with two turns."""
+    log, _ = power.write(disk, steps)
+
+    def at(moment) -> list:
+        count, is_torn = moment
+        try:
+            said, seen = power.asked(after(disk, log[:count + is_torn], is_torn), server, "%s %d %d" % (name, count, is_torn))
+        except AssertionError as e:
+            return [(count, is_torn, str(e), None)]
+        window, version = said.split(" ms ")[0][-3:], said.partition("garden ")[2][:5]
+        right = version in (versions[1:] if count == len(log) else versions) and window in ("101", "102", "103") and "boot.json" not in said
+        return [] if right and seen == newest(TEXTS[:2]) else [(count, is_torn, said, seen)]
+    return sum(each(at, moments(len(log), [by for by in (*range(6), *range(len(log) - 6, len(log) + 1))])), [])
+
+
+def test_a_flash_leaves_the_old_agent_or_the_new_one_and_its_conversation(power, contents, server):
+    """Into a slot that is empty, of some 150 KB; then into one that has an older image, and the same with the boot record first, which is caught."""
+    board = Model()
+    disk = power.write(b"", board.flash(contents("1.0.0")))[1]
+    disk = after(disk, power.talk(disk, TEXTS[:2])[0])
+    board.boot()
+    steps = board.flash(contents("2.0.0"))
+    assert sum(len(step[2]) for step in steps if step[0] in ("write", "copy")) > 100000
+    assert flashed(power, server, disk, steps, ("1.0.0", "2.0.0"), "second") == []
+    disk = power.write(disk, steps)[1]
+    disk = after(disk, power.talk(disk, [])[0])
+    board.boot()
+    steps = board.flash(contents("3.0.0"))
+    assert flashed(power, server, disk, steps, ("2.0.0", "3.0.0"), "third") == []
+    first = [step for step in steps if step[1].startswith("/claw.boot")]
+    wrong = flashed(power, server, disk, first + [step for step in steps if step not in first], ("2.0.0", "3.0.0"), "bug")
+    assert wrong and all("garden 1.0.0 is ready" in said for _, _, said, _ in wrong)
