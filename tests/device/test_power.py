@@ -1,8 +1,9 @@
-"""A board that is unplugged: its whole firmware on littlefs in memory, booted from what each write of a block leaves behind.
+"""A board that is unplugged: its whole firmware on littlefs, booted from what each write of a block leaves behind.
 
-All writes and erases of a conversation, and of a flash, are recorded; then the disk is made as it was after N of them, with the next one
-half done (torn) or not done (dropped), and the real agent boots from it and is asked.  Of all moments some 32 are taken, evenly, the same each
-time; also those around each acknowledgement of a turn (its prompt had come), and at both ends of a flash.  That makes 79 boots of a conversation, 57 and 27 of flashes, and 58 where bugs are planted.
+All writes and erases of a conversation, and of two flashes, are recorded; then the disk is made as it was after N of them, with the next one
+half done (torn) or not done (dropped), and the real agent boots from it and is asked.  Of all moments some 32 are taken, evenly, the same
+each time; also those around each acknowledgement of a turn (its prompt had come), and at both ends of a flash: 79 boots of a conversation,
+57 and 27 of flashes, 58 where bugs are planted.
 """
 import base64
 import concurrent.futures
