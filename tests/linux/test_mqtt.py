@@ -4,8 +4,11 @@ import socket
 import ssl
 
 import pytest
+from agents import Agent, eventually, linux
 from brokers import Broker, Peer
-from channel_world import World
+from channel_world import World, project
+
+from clawlite.host import compiler
 
 OPEN = {"mode": "open"}
 JOBS = {"type": "queue", "transport": "polling", "access_control": OPEN, "trigger": {"queue_name": "t/jobs", "overlap_policy": "queue"}}
@@ -295,3 +298,36 @@ def test_tls_with_an_authority_of_ones_own(line, tmp_path, monkeypatch):
     world.channels.close()
     peer.close()
     broker.stop()
+
+
+def test_a_real_agent_that_is_killed_again_and_again_loses_nothing(tmp_path):
+    """Each of 60 messages is answered at least once, though the process is killed five times meanwhile."""
+    broker = Broker(tmp_path / "broker")
+    made = project(tmp_path / "project", {"jobs": JOBS}, REPLIES % (broker.port, "t/said"))
+    path = tmp_path / "project" / "claw.cbor"
+    path.write_bytes(compiler.build(made).data)
+    peer = Peer(broker.port, "t/said")
+    try:
+        for turn in range(6):
+            with Agent(linux("run", path), tmp_path / "home") as agent:
+                agent.end()
+                eventually(lambda: "channel.connected" in log(tmp_path) and log(tmp_path).count("channel.connected") == turn + 1)
+                for number in range(10):
+                    peer.publish("t/jobs", "echo %d" % (10 * turn + number))
+                if turn < 5:
+                    peer.waits(len(peer.heard) + turn)
+                    agent.process.kill()
+                    agent.process.wait()
+                    continue
+                wanted = {"You said: %d" % number for number in range(60)}
+                eventually(lambda: wanted <= {text for _, text, _ in peer.heard})
+                agent.process.terminate()
+                agent.wait()
+    finally:
+        peer.close()
+        broker.stop()
+
+
+def log(folder) -> str:
+    files = list((folder / "home").rglob("log.jsonl"))
+    return files[0].read_text() if files else ""
