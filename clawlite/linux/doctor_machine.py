@@ -1,4 +1,4 @@
-"""The machine: Python, the packages of the host part, the clock, I2C and SPI of a Pi, what the kernel gives the sandbox."""
+"""The machine: Python, the packages of the host part, the clock, I2C, SPI and pins of a Pi, what the kernel gives the sandbox."""
 import os
 import shutil
 import sys
@@ -58,6 +58,19 @@ def buses(here) -> list:
             (name, WRONG, "it is off: there is no %s" % device, "sudo raspi-config nonint %s 0" % setting) for name, device, setting in BUSES]
 
 
+def pins(here) -> list:
+    """The pins of a Raspberry Pi: chips of lines, and whether PWM is on."""
+    if not here.text("/proc/device-tree/model").startswith("Raspberry Pi"):
+        return [("pins", NONE, "this is no Raspberry Pi", "")]
+    chips = ["/dev/" + name for name in here.names("/dev") if name.startswith("gpiochip")]
+    if not chips:
+        return [("pins", WRONG, "there is no /dev/gpiochip*", "use a kernel of Raspberry Pi OS; in a container, hand the devices in")]
+    if not any(here.may(here.path(chip), 6) for chip in chips):
+        return [("pins", WRONG, "this user may not open %s" % chips[0], "sudo usermod -aG gpio $USER, then log in again")]
+    pwm = "on" if any(name.startswith("pwmchip") for name in here.names("/sys/class/pwm")) else "off (dtoverlay=pwm-2chan in config.txt)"
+    return [("pins", OK, "lines can be used; PWM is %s" % pwm, "")]
+
+
 def sandbox(here, engine=None) -> list:
     """What the kernel gives the sandbox of tools, found by trying.
 
@@ -86,4 +99,4 @@ def sandbox(here, engine=None) -> list:
     return [("sandbox", OK, what, "", found)]
 
 
-CHECKS = (python, parts, clock, buses, sandbox)
+CHECKS = (python, parts, clock, buses, pins, sandbox)

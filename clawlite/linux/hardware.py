@@ -2,7 +2,19 @@
 some, and ``message``, which goes by the agent's own channels."""
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.errors import SandboxDenied
-from clawlite.core.image import LOCAL
+from clawlite.core.handlers import Handlers
+from clawlite.core.image import LOCAL, PINS
+from clawlite.core.pins import SimulatedPins
+from clawlite.linux.wire import now_ms
+
+
+def running(agent, functions: dict) -> Handlers:
+    """Return what runs the tools of this process; *functions*: those of tools.py.  Raises ``ClawError`` for pins that cannot be had."""
+    rows = agent.image.section(PINS)
+    if not rows:
+        return Handlers(handlers_of(agent), functions, SimulatedPins([], now_ms))
+    from clawlite.linux.pins import PinHandlers, bank_of
+    return PinHandlers(handlers_of(agent), functions, bank_of(rows, now_ms))
 
 
 def handlers_of(agent) -> dict:

@@ -11,14 +11,12 @@ from clawlite.core import effect as E
 from clawlite.core.agent import Agent
 from clawlite.core.clock import iso8601
 from clawlite.core.frame import TEXT, TOO_LONG
-from clawlite.core.handlers import Handlers
-from clawlite.core.image import CHANNELS, GUARD, LOCAL, PINS, PROVIDERS, TELEMETRY
-from clawlite.core.pins import SimulatedPins
+from clawlite.core.image import CHANNELS, GUARD, LOCAL, PROVIDERS, TELEMETRY
 from clawlite.core.session import Session
 from clawlite.core.text import decode_utf8
 from clawlite.linux import signals, workspace
 from clawlite.linux.files import Log, state_folder
-from clawlite.linux.hardware import handlers_of
+from clawlite.linux.hardware import running
 from clawlite.linux.jsontext import dumps, loads, request
 from clawlite.linux.kept import Kept
 from clawlite.linux.logline import line as log_line
@@ -48,9 +46,8 @@ class Shell:
         image.prepare = _prepare
         now = now_ms()
         functions = {}
-        pins = SimulatedPins(image.section(PINS) or [], now_ms)
         self.agent = Agent(image, now, MAX_TASKS)
-        self.handlers = Handlers(handlers_of(self.agent), functions, pins)
+        self.handlers = running(self.agent, functions)
         self.agent.codecs = (loads, dumps)
         self.decided = workspace.Decided(self.agent.tasks)
         self.straight = Straight(self)

@@ -71,7 +71,7 @@ def test_a_profile_says_what_this_version_can_do(name):
             if isinstance(node, ast.Assign) and node.targets[0].id == "ABILITIES"][0]
     assert profile.abilities == [ability for ability in able if profile.network.links or ability != "http"]
     assert profile.messages.max_message_bytes == line and profile.messages.max_result_bytes <= compiler.MAX_OUTPUT
-    assert profile.sandbox.levels == ["none", "process"][:1 + ("process" in able)] and profile.pins.simulated == (not profile.chip)
+    assert profile.sandbox.levels == ["none", "process"][:1 + ("process" in able)] and profile.pins.simulated == (name in ("linux", "sim"))
     assert profile.sandbox.limits == (list(sandboxes.LIMITS) if "process" in able else ["max_output_bytes"])
     assert bool(profile.unchecked) == (name not in ("linux", "sim")), "no board was at hand"
     assert set(profile.unchecked or ()) <= set(board_profile.fields(board_profile.Profile))

@@ -88,6 +88,22 @@ def test_buses_of_a_pi(tmp_path):
     assert states(doctor_machine.buses(here)) == [OK, OK]
 
 
+def test_pins_of_a_pi(tmp_path):
+    here = Here(str(tmp_path), uid=1000, gids={1000})
+    assert only(doctor_machine.pins(here), NONE)
+    put(here, "/proc/device-tree/model", "Raspberry Pi 5 Model B Rev 1.0\0")
+    assert only(doctor_machine.pins(here), WRONG)
+    put(here, "/dev/gpiochip0")
+    chip = here.path("/dev/gpiochip0")
+    os.chmod(chip, 0o660)
+    (_, state, what, mend), = doctor_machine.pins(Here(str(tmp_path), uid=os.stat(chip).st_uid + 1, gids=set()))
+    assert state == WRONG and what == "this user may not open /dev/gpiochip0" and mend.startswith("sudo usermod -aG gpio")
+    (_, state, what, _), = doctor_machine.pins(Here(str(tmp_path), uid=os.stat(chip).st_uid + 1, gids={os.stat(chip).st_gid}))
+    assert state == OK and "PWM is off" in what
+    os.makedirs(here.path("/sys/class/pwm/pwmchip0"))
+    assert "PWM is on" in doctor_machine.pins(Here(str(tmp_path), uid=0))[0][2]
+
+
 def test_what_the_kernel_gives_the_sandbox(here):
     row, = doctor_machine.sandbox(here)
     assert row[1] in (OK, WRONG) and (row[1] == OK) == ("level process works" in row[2])
