@@ -51,6 +51,7 @@ class Telemetry:
         self._exporters = exporters
         self._seen = 0                  # events, for sampling
         self._opened = {}               # task -> monotonic ms at which its request to a provider began
+        self._asked = {}                # task -> (what it asks of the memory, name of the store, monotonic ms)
         self._counters = {}             # (name, label) -> number
         self._histograms = {}           # name -> [count, sum, [count of each bucket]]
         self._changed = False
@@ -64,6 +65,10 @@ class Telemetry:
         tapped = dict(table)
         for kind, look in ((E.LOG, self._logged), (E.SEND, self._sent), (E.OPEN, self._open), (E.CLOSE, self._close)):
             tapped[kind] = _both(look, table.get(kind, others))
+        if "memory_ops" in self._categories:
+            tapped[E.REMEMBER] = _both(self._asks, table.get(E.REMEMBER, others))
+            done = self._agent.done
+            self._agent.done = lambda number, outcome, now_ms: self._remembered(number, outcome) or done(number, outcome, now_ms)
         return tapped
 
     def watch(self, meter):
@@ -96,8 +101,6 @@ class Telemetry:
             self._tell("tool_calls", name, event)
         elif name == "lifecycle.transition":
             self._tell("lifecycle", name, event)
-        elif name.startswith("memory."):
-            self._tell("memory_ops", name, event, ("store", "status", "code", "duration_ms"))
         elif name == "world_model.prediction":
             self._tell("world_model_ops", name, event, _PREDICTION)
         elif name == "planning.fallback":
@@ -110,6 +113,18 @@ class Telemetry:
                 code = error["code"]
                 said = {"code": code} if code in _PROVIDER_CODES else {"code": code, "message": self._clean(error["message"])}
                 self._tell("errors", "error", said, ("code", "message"))
+
+    def _asks(self, effect: tuple):
+        self._asked[effect[1]] = effect[2], effect[3].name, self._now_ms()
+
+    def _remembered(self, number: int, outcome: tuple):
+        """The outcome of a task's request is there: of one to the memory, it is told."""
+        asked = self._asked.pop(number, None)
+        if asked:
+            verb, store, began_ms = asked
+            done, value = outcome
+            self._tell("memory_ops", "memory." + verb, {"store": store, "status": "ok" if done else "error", "code": None if done else value.code,
+                                                        "duration_ms": self._now_ms() - began_ms}, ("store", "status", "code", "duration_ms"))
 
     def _open(self, effect: tuple):
         self._opened[effect[1]] = self._now_ms()

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import threading
 import time
+import types
 
 import pytest
 from agents import Agent, clawlite, eventually, linux, tool_call
@@ -13,6 +14,7 @@ from providers.project import World, provider
 
 from clawlite.core import effect as E
 from clawlite.core.agent import Agent as Core
+from clawlite.core.errors import StoreError
 from clawlite.core.image import Image
 from clawlite.host import compiler, manifest
 from clawlite.host.build import build_beside
@@ -44,6 +46,9 @@ def project(folder, telemetry: dict, **more):
     (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
     (folder / "reflex.toml").write_text('[[rule]]\nwhen = "{words:text}"\ncall = "echo"\narguments = { text = "hello" }\n')
     return folder
+
+
+STORE = types.SimpleNamespace(name="kv")        # as much of a store as telemetry sees
 
 
 class Taken:
@@ -91,7 +96,7 @@ def test_5_10_the_default_categories(tmp_path):
     it.log(**{"event": "lifecycle.transition", "from": "INIT", "to": "STARTING", "duration_ms": 1, "details": {"reason": "a stranger's text"}})
     it.effect(E.SEND, {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no such method"}})
     it.effect(E.SEND, {"jsonrpc": "2.0", "id": 2, "result": {"content": []}})
-    it.log(event="memory.store", store="kv", status="ok")
+    it.telemetry._agent.done(5, (True, {}), 0)
     it.log(event="notice", text="a stranger's text")
     assert [(event["category"], event["event"]) for event in it.taken.events] == [
         ("tool_calls", "tool.call"), ("lifecycle", "lifecycle.transition"), ("errors", "error")]
@@ -107,8 +112,21 @@ def test_5_10_a_category_that_is_off_is_not_told(tmp_path, category):
     it.call()
     it.log(**{"event": "lifecycle.transition", "from": "INIT", "to": "STARTING", "duration_ms": 1})
     it.effect(E.SEND, [{"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no such method"}}])
-    it.log(event="memory.store", store="kv", status="ok")
+    it.effect(E.REMEMBER, 5, "store", STORE, "", None)
+    it.telemetry._agent.done(5, (True, {}), 0)
     assert {event["category"] for event in it.taken.events} == {"tool_calls", "lifecycle", "errors", "memory_ops"} - {category}
+
+
+@pytest.mark.parametrize("outcome, said", [((True, {"stored": 1}), ("ok", None)), ((False, StoreError("the disk is full")), ("error", -32030))])
+def test_5_10_each_request_to_a_store_is_told_once_without_what_it_says(tmp_path, outcome, said):
+    it = Watched(tmp_path / "p", {"events": {"memory_ops": True}})
+    it.effect(E.REMEMBER, 5, "store", STORE, "", (None, [(None, "a secret of the house", None, None)]))
+    it.now = 4
+    for number in (6, 5, 5):            # another task's outcome, its own, one that is late
+        it.telemetry._agent.done(number, outcome, 4)
+    event, = it.taken.events
+    assert (event["category"], event["event"], event["store"], event["duration_ms"]) == ("memory_ops", "memory.store", "kv", 4)
+    assert (event["status"], event.get("code")) == said and "house" not in json.dumps(it.taken.events)
 
 
 def test_5_10_stripped_arguments_and_results_leave_a_placeholder(tmp_path):

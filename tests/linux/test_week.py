@@ -45,7 +45,7 @@ SPEC = {
         {"name": "talk", "type": "conversation", "scope": "per-channel", "retention": {"max_entries": TALK_MOST}, "compaction": {"strategy": "truncate"}},
         {"name": "notes", "type": "semantic", "retention": {"max_age": "1d", "max_entries": NOTES_MOST}},
         {"name": "facts", "type": "key-value", "retention": {"max_entries": FACTS}}]}},
-    "telemetry": {"inline": {"exporters": [{"type": "console"}], "events": {"tool_calls": True, "lifecycle": True}, "metrics": {"latency_histogram": True}}},
+    "telemetry": {"inline": {"exporters": [{"type": "console"}], "events": {"tool_calls": True, "lifecycle": True, "memory_ops": True}, "metrics": {"latency_histogram": True}}},
     "sandbox": {"inline": {"level": "none"}}, "policies": [{"inline": {"rules": [{"id": "all", "action": "allow", "scope": "all"}]}}]}
 SETTINGS = 'reflex = "reflex.toml"\ntime_zone = "Europe/Berlin"\n[cron]\nmissed = "once"\nmessages = { hourly = "water", nightly = "water" }\n'
 RULES = '[[rule]]\nwhen = "water"\ncall = "water"\n[[rule]]\nwhen = "{words:text}"\nsay = "You said: {words}"\n'
@@ -83,7 +83,7 @@ class Week:
         for fd in self.pipe:
             os.set_blocking(fd, False)
         self.ms, self.asleep_s, self.number = 0, 0, 0
-        self.turns, self.answers, self.ran, self.taken, self.beats = [], {}, 0, Taken(), 0
+        self.turns, self.answers, self.ran, self.remembered, self.taken, self.beats = [], {}, 0, 0, Taken(), 0
         self.said, self.notes, self.facts = [], [], {}          # said by 7; [(ms, content)]; {key: [ms, content]}
         self.expected = {"hourly": 0, "nightly": 0}
         self.looked_s = BEGIN_S                                 # until when the book has counted schedules
@@ -147,6 +147,7 @@ class Week:
 
     def _remember(self, effect):
         self.waits += 1
+        self.remembered += 1
         self.kept.remember(effect)
 
     def _other(self, effect):
@@ -223,6 +224,7 @@ class Week:
             assert self.query("facts", {"type": "key", "key": key}) == [], "the oldest give way"
         told = [event for event in self.taken.events if event["event"] == "tool.call"]
         assert len(told) == self.ran == sum(self.expected.values())
+        assert sum(event["category"] == "memory_ops" and event["status"] == "ok" for event in self.taken.events) == self.remembered
 
     def query(self, store: str, query: dict = None, context: dict = None, **more) -> list:
         query = query or dict({"type": "time-range", "time_range": {"from": iso8601(BEGIN_S - 1), "to": iso8601(self.wall_ms() // 1000 + 1)}}, **more)
