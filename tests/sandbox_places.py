@@ -76,8 +76,11 @@ def system_call(name, *arguments):
 
 
 @contextlib.contextmanager
-def host(profile: str, root: bool, faults=None, **more):
-    """Run a Host; it and its folder are gone afterwards."""
+def host(profile: str, root: bool, faults=None, group=None, **more):
+    """Run a Host; it and its folder are gone afterwards.
+
+    group  (folder of a control group in which it starts, controllers that it looks for), or None
+    """
     if root and os.geteuid():
         pytest.skip("these tests do not run as root here")
     python = sys.executable if root or os.geteuid() else _reachable_python()
@@ -97,6 +100,9 @@ def host(profile: str, root: bool, faults=None, **more):
         shutil.copytree(ROOT / "clawlite", packages / "clawlite", ignore=shutil.ignore_patterns("__pycache__", "*.so", "host"))
         shutil.copy(HOST, packages)
         shutil.copy(ROOT / "tests" / "sandboxes.py", packages)
+        if group:
+            source = packages / "clawlite" / "linux" / "sandbox" / "cgroups.py"
+            source.write_text(source.read_text().replace('CONTROLLERS = ("cpu", "memory", "pids")', "CONTROLLERS = %r" % (group[1],)))
         drop = {} if root or os.geteuid() else {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         if os.geteuid() == 0:
             for top, names, files in os.walk(folder):
@@ -108,6 +114,8 @@ def host(profile: str, root: bool, faults=None, **more):
         with subprocess.Popen([python, str(packages / "sandbox_host.py"), str(packages), json.dumps(config)], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True, env=env, cwd=folder, **drop) as process:
             try:
+                if group:               # by who may; its engine is not started before it is asked something
+                    (Path(group[0]) / "cgroup.procs").write_text(str(process.pid))
                 yield Host(folder, process, profile, root)
             finally:
                 process.stdin.close()

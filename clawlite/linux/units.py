@@ -20,6 +20,7 @@ SystemCallArchitectures=native
 SystemCallFilter=@system-service @mount seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self
 SystemCallErrorNumber=EPERM
 TasksMax=256
+Delegate=cpu memory pids
 """
 _FOR_SYSTEM = """\
 CapabilityBoundingSet=
@@ -27,7 +28,6 @@ ProtectSystem=strict
 ProtectHome=read-only
 PrivateTmp=yes
 ProtectClock=yes
-ProtectControlGroups=yes
 ProtectHostname=yes
 ProtectKernelModules=yes
 RemoveIPC=yes

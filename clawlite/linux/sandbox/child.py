@@ -71,7 +71,7 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
     try:
         job = marshal.loads(_whole(job_fd))
         _standard(job.get("stdin", b""), output)
-        limits.share(plan["cpu_shares"])
+        limits.share(None if "cpu_shares" in plan["kept"] else plan["cpu_shares"])
         env = dict(plan["env"], **job["env"])
         try:
             os.chdir(plan["cwd"])
@@ -161,7 +161,8 @@ def _confine(plan: dict, filters, rules):
             rules.allow(path, writable)
         rules.allow("/proc/%d" % os.getpid(), False)
         rules.restrict()
-    seccomp.install(filters.own(plan["network"] != 0, version is not None and version >= landlock.SCOPES_ABI, plan["memory_mb"] is None))
+    seccomp.install(filters.own(plan["network"] != 0, version is not None and version >= landlock.SCOPES_ABI,
+                                plan["memory_mb"] is None or "memory_mb" in plan["kept"]))
 
 
 def _execute(argv: list, env: dict):

@@ -1,5 +1,7 @@
 """Limits of a call: what the child sets for itself before anything of the tool's runs, and what the warden watches.
 
+Where control groups are delegated (cgroups.py) they keep the first three, and nothing here does.
+
 | limit          | set by the child                         | watched by the warden            |
 |----------------|------------------------------------------|----------------------------------|
 | memory_mb      | RLIMIT_AS of each process                | the sum over the tree, PSS       |
@@ -12,6 +14,7 @@ import os
 import resource
 import stat
 
+KEEPERS = {"memory_mb": "memory", "cpu_shares": "cpu", "max_processes": "pids"}         # limit -> the controller of control groups that keeps it
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 SHARES_PER_NICE = 1.25              # one step of nice is a quarter of the weight (kernel/sched/core.c)
 DEFAULT_SHARES = 1024
@@ -52,9 +55,9 @@ def restrict(plan: dict, others: int):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if plan["max_open_files"] is not None:
         _lower(resource.RLIMIT_NOFILE, plan["max_open_files"])
-    if plan["memory_mb"] is not None:
+    if plan["memory_mb"] is not None and "memory_mb" not in plan["kept"]:
         _lower(resource.RLIMIT_AS, plan["memory_mb"] << 20)
-    if plan["max_processes"] is not None:
+    if plan["max_processes"] is not None and "max_processes" not in plan["kept"]:
         _lower(resource.RLIMIT_NPROC, plan["max_processes"] + others)
 
 

@@ -4,32 +4,38 @@ from time import monotonic_ns
 
 from clawlite.core.profile import PROCESS, Profile
 from clawlite.linux.sandbox.jobs import Command
+from clawlite.linux.sandbox.limits import KEEPERS
 
 CALLS = 5                       # of which the fastest is told
 _NUMBER = -1                    # no call of the agent has it
 
 
 def report(engine, found: dict, uid) -> dict:
-    """Return {"profile", "tried", "missing", "available", "uid", "limits", "call_ms"}; it runs ``true`` a few times.
+    """Return {"profile", "tried", "missing", "available", "uid", "cgroups", "limits", "call_ms"}; it runs ``true`` a few times.
 
     found  what the probe says, or None when there is no server
     """
     if found is None:
-        return {"profile": None, "tried": {"server": "it does not answer"}, "missing": ["server"], "available": [], "uid": uid, "limits": {},
+        return {"profile": None, "tried": {"server": "it does not answer"}, "missing": ["server"], "available": [], "uid": uid,
+                "cgroups": {"folder": None, "controllers": [], "reason": "it does not answer"}, "limits": {},
                 "call_ms": None}
     works = found["profile"] is not None
     return {"profile": found["profile"], "tried": found["tried"], "missing": found["missing"], "available": found["available"], "uid": uid,
+            "cgroups": {"folder": found["cgroup"], "controllers": found["cgroups"], "reason": found["no_cgroup"]},
             "limits": _limits(found) if works else {}, "call_ms": _measure(engine) if works else None}
 
 
 def _limits(found: dict) -> dict:
     own = found["profile"] == "N" and found["own_users"]
     counted = "RLIMIT_NPROC of its own user namespace" if own else "RLIMIT_NPROC above what runs already, and counted by the warden"
+    kept = {"memory": "memory.max of the call's control group", "cpu": "cpu.weight of the call's control group, beside the agent's",
+            "pids": "pids.max of the call's control group"}
+    kept = {name: kept[controller] for name, controller in KEEPERS.items() if controller in found["cgroups"]}
     return {"memory_mb": "RLIMIT_AS of each process, and the sum over the tree by the warden",
             "cpu_shares": "nice, and the session's where the kernel groups by session",
             "max_processes": counted, "max_open_files": "RLIMIT_NOFILE of each process",
             "timeout_ms": "TERM, 500 ms, KILL by the warden, to the whole tree",
-            "max_output_bytes": "counted by the warden, the rest is read and dropped"}
+            "max_output_bytes": "counted by the warden, the rest is read and dropped", **kept}
 
 
 def _measure(engine) -> float:

@@ -21,7 +21,7 @@ import warnings                 # noqa: F401
 import _socket
 
 from clawlite.linux.jsontext import dumps
-from clawlite.linux.sandbox import limits, namespaces, probe, seccomp, syscalls, warden, watch
+from clawlite.linux.sandbox import cgroups, limits, namespaces, probe, seccomp, syscalls, warden, watch
 
 MAX_MESSAGE = 65536
 MAX_WASTED = 3
@@ -49,6 +49,8 @@ def main():
         except ImportError:             # the function that wants it will say so
             pass
     found = probe.look(hello["uid"])
+    groups, why = cgroups.take(os.getppid(), hello["uid"]) if found["profile"] else (None, "nothing is confined here")
+    found.update(cgroups=groups.controllers if groups else [], cgroup=groups.path if groups else None, no_cgroup=why)
     if found["profile"] == "N":
         namespaces.enter(hello["uid"])
     syscalls.drop_bounding()
@@ -59,19 +61,21 @@ def main():
     if found["profile"] is None:
         _refuse_all(control, found)
     else:
-        _Server(control, hello["uid"], found).serve()
+        _Server(control, hello["uid"], found, groups).serve()
 
 
 class _Server:
-    """*uid*: the user of the tools, None for the agent's own; *found*: what ``probe.look`` returned.
+    """*uid*: the user of the tools, None for the agent's own; *found*: what ``probe.look`` returned; *groups*: ``cgroups.Groups`` or None.
 
     One warden is always ready, with its child: what a call waits for is only what depends on the call.
     """
 
-    def __init__(self, control, uid, found: dict):
+    def __init__(self, control, uid, found: dict, groups):
         self._control, self._uid, self._found = control, uid, dict(found, server=os.getpid())
         self._filters = seccomp.Filters(syscalls.MACHINE, found["profile"] == "L")
+        self._groups = groups
         self._running = {}                      # pidfd -> pid of a warden
+        self._group_of = {}                     # pid of a warden -> name of its child's group
         self._idle = None                       # the pid of the one that waits for a call
         self._wasted = 0                        # wardens that ended before they had one
         self._taken = os.pipe()
@@ -104,6 +108,7 @@ class _Server:
                 self._poll.modify(self._control, 0)
 
     def _spare(self):
+        group = self._groups.make() if self._groups else None
         pid = namespaces.clone() if self._found["profile"] == "N" else os.fork()
         if pid == 0:
             try:
@@ -111,11 +116,13 @@ class _Server:
                 os.close(self._life[1])
                 for fd in self._running:
                     os.close(fd)
-                warden.wait(self._control.detach(), self._taken[1], self._life[0], self._found, self._uid, self._filters)
+                warden.wait(self._control.detach(), self._taken[1], self._life[0], self._found, self._uid, self._filters,
+                            self._groups, group)
             finally:
                 os._exit(70)
         fd = os.pidfd_open(pid)
         self._idle = self._running[fd] = pid
+        self._group_of[pid] = group
         self._poll.register(fd, select.POLLIN)
 
     def _ended(self, fd: int):
@@ -126,6 +133,9 @@ class _Server:
         status = os.waitpid(pid, 0)[1]
         if status and self._found["profile"] == "L":
             self._sweep()
+        group = self._group_of.pop(pid)
+        if group:
+            self._groups.remove(group)
         if pid == self._idle:
             self._idle = None
             self._wasted += 1
@@ -158,6 +168,8 @@ class _Server:
             os.kill(pid, signal.SIGKILL)
         while self._running:
             self._ended(next(iter(self._running)))
+        if self._groups:
+            self._groups.close()
 
 
 def _refuse_all(control, found: dict):

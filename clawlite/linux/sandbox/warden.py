@@ -13,7 +13,7 @@ import signal
 import _socket
 
 from clawlite.linux.jsontext import dumps
-from clawlite.linux.sandbox import child, landlock, limits, namespaces, plan as plans, probe, secretfiles, syscalls, watch
+from clawlite.linux.sandbox import cgroups, child, landlock, limits, namespaces, plan as plans, probe, secretfiles, syscalls, watch
 
 
 
@@ -21,22 +21,26 @@ class Refused(Exception):
     """The sandbox cannot be built: reason, hint."""
 
 
-def wait(control: int, taken: int, life: int, found: dict, uid, filters):
+def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups, group):
     """Wait for a call and run it.  Never returns.
 
     control  the server's line to the agent: whichever warden is idle takes the next call from it
     taken    a pipe; one byte tells the server that this warden has a call
     life     a pipe that hangs up when the server has gone
     found    what the probe says;  uid  of the tools, or None;  filters  function(seccomp.Rules) -> code
+    groups   ``cgroups.Groups`` or None;  group  the name of the child's one
     """
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     if found["profile"] == "L":
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    pid = os.fork()
+    pid = groups.fork(group) if groups else os.fork()
     if pid == 0:
         child.wait(theirs.detach(), found, uid, filters)
     theirs.close()
+    if groups:
+        group = groups.open(group)
+        groups.leave()
     if found["profile"] == "N":
         root = namespaces.Root()
         root.proc()
@@ -54,7 +58,7 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters):
     os.close(taken)
     if found["profile"] == "L":                         # here nobody else ends what the child left behind: so not before that is done
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 0)
-    _run(fds, found, uid, pid, ours, life)
+    _run(fds, found, uid, pid, ours, life, group)
 
 
 def take(calls):
@@ -68,7 +72,7 @@ def take(calls):
     return fds.tolist()
 
 
-def _run(fds: list, found: dict, uid, pid: int, to_child, life: int):
+def _run(fds: list, found: dict, uid, pid: int, to_child, life: int, group):
     plan_fd, job_fd, talk, line = fds
     agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
     plan = marshal.loads(os.pread(plan_fd, os.fstat(plan_fd).st_size, 0))
@@ -76,7 +80,9 @@ def _run(fds: list, found: dict, uid, pid: int, to_child, life: int):
         plan.update(profile=found["profile"], uid=uid, own_users=found["own_users"],
                     landlock=found["landlock"] if found["profile"] == "L" else None)
         try:
+            plan["kept"] = group.limit(plan) if group else []           # the rest is kept by the child and the watch
             plan["others"] = _others(plan, found)
+            _hide(plan, found["cgroup"])
             _build(plan, agent, secretfiles.values_of(job_fd) if plan["gives_files"] else {})
         except OSError as e:
             raise Refused("%s: %s" % (e.filename or "the sandbox", e.strerror), "see what works here with: clawlite doctor") from None
@@ -91,7 +97,7 @@ def _run(fds: list, found: dict, uid, pid: int, to_child, life: int):
             child.become(uid)
             syscalls.drop_capabilities()
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
-        end = watch.Watch(plan, agent, pid, output[0], life).run()
+        end = watch.Watch(plan, agent, pid, output[0], life, group).run()
     except Refused as e:
         watch.clear(plan)
         end = {"refused": e.args[0], "hint": e.args[1]}
@@ -125,9 +131,22 @@ def _build(plan: dict, agent, files: dict):
         secretfiles.folder(above, plan, files, watch.remove)
 
 
+def _hide(plan: dict, path):
+    """Let no tool see the folder *path* of the calls' control groups, where limits are written: in N by a mask, in L by a denial."""
+    if path is None:
+        return
+    plan["hidden"] = plan["hidden"] + [path]
+    for source, target in [("/", "/")] if plan["whole"] else [mount[:2] for mount in plan["mounts"]]:
+        source = source.rstrip("/") + "/"
+        if (path + "/").startswith(source):
+            plan["masks"] = plan["masks"] + [os.path.join(target, path[len(source):])]
+        elif source.startswith(path + "/"):
+            raise Refused("%s holds the control groups of the agent's calls, no tool may see them" % target, "mount another folder")
+
+
 def _others(plan: dict, found: dict) -> int:
     """Return what RLIMIT_NPROC has to leave for others of the same user."""
-    if plan["max_processes"] is None or (plan["profile"] == "N" and plan["own_users"]):
+    if plan["max_processes"] is None or "max_processes" in plan["kept"] or (plan["profile"] == "N" and plan["own_users"]):
         return 0
     uid = os.getuid() if plan["uid"] is None else plan["uid"]
     if plan["profile"] == "N":                          # the server's user namespace; the child, which is there already, is one of its tasks
@@ -138,11 +157,12 @@ def _others(plan: dict, found: dict) -> int:
 def _check_limits(plan: dict):
     """Refuse a limit that can only be kept in part here, unless the settings relax it by name."""
     if plan["max_processes"] is not None and plan["profile"] == "N" and not plan["own_users"] and limits.kernel() < (5, 14) \
-            and "max_processes" not in plan["relaxed"]:
+            and "max_processes" not in plan["relaxed"] + plan["kept"]:
         raise Refused("max_processes is only counted now and then on this kernel", 'use Linux >= 5.14, or set relaxed = ["max_processes"]')
-    if plan["cpu_shares"] is not None and plan["cpu_shares"] < limits.LEAST_SHARES and "cpu_shares" not in plan["relaxed"]:
-        raise Refused("cpu_shares %d: nice goes no lower than %d" % (plan["cpu_shares"], limits.LEAST_SHARES),
-                      'give it at least %d, or set relaxed = ["cpu_shares"]' % limits.LEAST_SHARES)
+    least, how = (cgroups.LEAST_SHARES, "cpu.weight") if "cpu_shares" in plan["kept"] else (limits.LEAST_SHARES, "nice")
+    if plan["cpu_shares"] is not None and plan["cpu_shares"] < least and "cpu_shares" not in plan["relaxed"]:
+        raise Refused("cpu_shares %d: %s goes no lower than %d" % (plan["cpu_shares"], how, least),
+                      'give it at least %d, or set relaxed = ["cpu_shares"]' % least)
 
 
 def _placeholders(plan: dict):

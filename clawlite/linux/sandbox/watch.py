@@ -31,10 +31,12 @@ def tell(agent, message: bytes):
 class Watch:
     """One running child, from its start to the end of its tree."""
 
-    def __init__(self, plan: dict, agent, pid: int, output: int, life: int):
+    def __init__(self, plan: dict, agent, pid: int, output: int, life: int, group=None):
         self._plan, self._agent, self._pid, self._output = plan, agent, pid, output
         self._tree = limits.everybody if plan["profile"] == "N" else limits.descendants
-        self._memory = plan["memory_mb"] << 20 if plan["memory_mb"] is not None else None
+        self._group = group                             # ``cgroups.Group``: what it keeps need not be looked at
+        self._memory = plan["memory_mb"] << 20 if plan["memory_mb"] is not None and "memory_mb" not in plan["kept"] else None
+        self._most = None if "max_processes" in plan["kept"] else plan["max_processes"]
         self._folder = plan.get("private")              # /tmp of profile L
         self._ended = ""                                # which limit, "/tmp", or "cancelled"
         self._status = None
@@ -53,7 +55,7 @@ class Watch:
         """Watch it to its end; return what the agent is told."""
         due = self._plan["timeout_ms"]
         due = None if due is None else time.monotonic() + due / 1000
-        tick = limits.TICK_MS if self._memory is not None or self._plan["max_processes"] is not None or self._folder else IDLE_MS
+        tick = limits.TICK_MS if self._memory is not None or self._most is not None or self._folder else IDLE_MS
         kill_at = None
         while self._status is None:
             now = time.monotonic()
@@ -101,7 +103,7 @@ class Watch:
 
     def _over(self) -> bool:
         """Return whether the tree uses more than it may; then ``_ended`` says of what."""
-        most, now = self._plan["max_processes"], time.monotonic()
+        most, now = self._most, time.monotonic()
         if (self._memory is None and most is None and self._folder is None) or now < self._look_at:
             return False
         pids = self._tree()
@@ -153,6 +155,8 @@ class Watch:
             self._reap()
             if self._alone():
                 break
+            if self._group is not None:
+                self._group.kill()
             for pid in self._tree():
                 if self._plan["profile"] == "L":        # one that forks faster than it is found stops forking
                     try:
@@ -179,6 +183,8 @@ class Watch:
             for start in range(0, len(data), PART):
                 tell(self._agent, b"O" + data[start:start + PART])
         clear(self._plan)
+        if self._group is not None and not self._ended and self._group.is_out_of_memory():
+            self._ended = "memory_mb"
         status = self._status if self._status is not None else 9
         code = os.waitstatus_to_exitcode(status)
         return {"exit_code": 128 - code if code < 0 else code, "ended": self._ended, "original_bytes": self._total,

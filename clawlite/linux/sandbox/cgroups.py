@@ -1,0 +1,320 @@
+"""A control group (cgroup v2) for each call, where this process has been given a part of the tree for itself.
+
+1. Given means: the folder of our own cgroup is ours to write (systemd: ``Delegate=``), and nothing but the agent and what it started
+   lives there.  Found out by doing: a group is made, entered and limited.  Whatever fails leaves all as it was.
+2. A group with limits for its children may hold no process itself, so the agent moves into one below, ``clawlite-agent``.
+3. The server makes a group for the warden's child before there is a call, and the child is born in it: to move a process takes the
+   kernel 20 ms, to write a limit 20 us.  The server removes it when the warden has ended, and all of it when the agent goes.
+
+    DELEGATED/clawlite-agent            the agent, the server, its wardens
+    DELEGATED/clawlite-call-PID-N       the child of a warden, and all that it starts
+"""
+import ctypes
+import os
+import struct
+import time
+
+from clawlite.linux.sandbox import syscalls
+from clawlite.linux.sandbox.limits import KEEPERS
+
+CONTROLLERS = ("cpu", "memory", "pids")
+AGENT = "clawlite-agent"
+_CALL = "clawlite-call-"
+_ROUNDS = 8                         # processes may be started while others are moved
+_WAITS, _WAIT_S = 250, 0.001
+LEAST_SHARES = 10                   # the weight of 1, of 100
+_INTO_CGROUP, _SIGCHLD = 1 << 33, 17
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class Refused(Exception):
+    """Nothing is delegated here: why not."""
+
+
+def take(agent: int, uid=None, wanted=CONTROLLERS) -> tuple:
+    """Return (``Groups``, "") or (None, why not).
+
+    agent  pid of the agent, this process' parent
+    uid    of the tools where the agent is root, else None: to root every group is writable, so systemd has to have said that it is ours
+    """
+    try:
+        return Groups(_delegated(wanted, uid is not None), agent, wanted), ""
+    except Refused as e:
+        return None, str(e)
+    except OSError as e:
+        return None, "%s: %s" % (e.filename or "cgroup", e.strerror)
+
+
+def _own() -> str:
+    """Return the folder of this process' cgroup v2.  Raises ``Refused``."""
+    inside = [line[3:] for line in _read("/proc/self/cgroup").splitlines() if line.startswith("0::")]
+    for line in _read("/proc/self/mountinfo").splitlines():
+        fields, _, kind = line.partition(" - ")
+        root, point = fields.split(" ")[3:5]
+        if kind.startswith("cgroup2 ") and inside and (root == "/" or (inside[0] + "/").startswith(root + "/")):
+            return os.path.normpath(point + "/" + inside[0][len(root.rstrip("/")):])
+    raise Refused("no cgroup v2 is mounted")
+
+
+def _delegated(wanted, by_root: bool) -> str:
+    top = _own()
+    if os.path.basename(top) == AGENT:          # an earlier server of this agent moved it
+        top = os.path.dirname(top)
+    has = _read(top + "/cgroup.controllers").split()
+    if not set(has) & set(wanted):
+        raise Refused("%s has none of the controllers %s" % (top, ", ".join(wanted)))
+    for name in ("", "/cgroup.procs", "/cgroup.subtree_control"):
+        if not os.access(top + name, os.W_OK):
+            raise Refused("%s is not delegated to uid %d" % (top, os.getuid()))
+    if by_root and not _is_marked(top):
+        raise Refused("%s is not marked as delegated (Delegate=yes of its unit)" % top)
+    return top
+
+
+def _is_marked(top: str) -> bool:
+    for name in ("trusted.delegate", "user.delegate"):      # systemd 236, 251
+        try:
+            if os.getxattr(top, name) == b"1":
+                return True
+        except OSError:
+            pass
+    return False
+
+
+class Groups:
+    """The groups of one agent's calls, from the server's side.
+
+    controllers  those that limits can be written for, sorted
+    path         of the delegated folder
+    """
+
+    def __init__(self, path: str, agent: int, wanted=CONTROLLERS):
+        self.path = path
+        self._count = 0
+        self._ours = []                         # controllers that we switched on
+        self._top = os.open(path, _FOLDER)
+        try:
+            self.controllers = self._enable(agent, wanted)
+            self._clean()
+            self._try()
+        except (OSError, Refused):
+            self.close()
+            raise
+
+    def make(self) -> str:
+        """Return the name of a new group."""
+        self._count += 1
+        name = "%s%d-%d" % (_CALL, os.getpid(), self._count)
+        os.mkdir(name, 0o755, dir_fd=self._top)
+        return name
+
+    def open(self, name: str) -> "Group":
+        """Return the group *name*, for who limits and ends it."""
+        return Group(os.open(name, _FOLDER, dir_fd=self._top), self.controllers)
+
+    def fork(self, name: str) -> int:
+        """Fork this single-threaded process into the group *name*; return the child's pid, 0 in the child.  Raises ``OSError``.
+
+        clone3(2) with CLONE_INTO_CGROUP, Linux 5.7; where a container forbids that, the child moves itself.  No hooks of the interpreter
+        are run, as in ``namespaces.clone``.
+        """
+        fd = os.open(name, _FOLDER, dir_fd=self._top)
+        try:
+            words = ctypes.create_string_buffer(struct.pack("=11Q", _INTO_CGROUP, 0, 0, 0, _SIGCHLD, 0, 0, 0, 0, 0, fd), 88)
+            return syscalls.call("clone3", words, 88)
+        except OSError:
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    _put(fd, "cgroup.procs", "0")
+                except OSError:
+                    os._exit(72)
+            return pid
+        finally:
+            os.close(fd)
+
+    def remove(self, name: str):
+        """End what is left in the group *name*, and remove it."""
+        for _ in range(_WAITS):
+            try:
+                os.rmdir(name, dir_fd=self._top)
+                return
+            except FileNotFoundError:
+                return
+            except OSError:                     # somebody is in it still
+                try:
+                    _put(self._top, name + "/cgroup.kill", "1")
+                except OSError:                 # Linux < 5.14
+                    pass
+                time.sleep(_WAIT_S)             # it is on its way out of the kernel
+
+    def leave(self):
+        """Close it in a process that has no use for it."""
+        os.close(self._top)
+
+    def close(self):
+        """Remove all groups and be where we were before."""
+        self._clean()
+        try:
+            if any(name.startswith(_CALL) for name in os.listdir(self._top)):       # of another server of this agent
+                return
+            for name in self._ours:
+                _put(self._top, "cgroup.subtree_control", "-" + name)
+            for pid in _pids(self._top, AGENT + "/cgroup.procs"):
+                _put(self._top, "cgroup.procs", pid)
+            os.rmdir(AGENT, dir_fd=self._top)
+        except OSError:                         # somebody else has set limits here: it stays, empty, with its unit
+            pass
+        finally:
+            os.close(self._top)
+
+    def _clean(self):
+        """Remove our groups, and those of a server that was killed."""
+        for name in os.listdir(self._top):
+            pid = name[len(_CALL):].partition("-")[0]
+            if name.startswith(_CALL) and (pid == str(os.getpid()) or not os.path.exists("/proc/" + pid)):
+                self.remove(name)
+
+    def _enable(self, agent: int, wanted) -> list:
+        """Move the agent and us one down, and let limits be set beside."""
+        for name in os.listdir(self._top):
+            if os.path.isdir("%s/%s" % (self.path, name)) and not name.startswith("clawlite-"):
+                raise Refused("%s has groups of somebody else: %s" % (self.path, name))
+        try:
+            os.mkdir(AGENT, 0o755, dir_fd=self._top)
+        except FileExistsError:
+            if str(agent) in _pids(self._top, AGENT + "/cgroup.procs"):             # an earlier server of this agent has done all this
+                self._ours = sorted(set(_get(self._top, "cgroup.subtree_control").split()) & set(wanted))
+        for _ in range(_ROUNDS):
+            pids = _pids(self._top, "cgroup.procs")
+            if not pids:
+                break
+            strangers = [pid for pid in pids if not _is_of(int(pid), agent)]
+            if strangers:
+                raise Refused("%s holds other programs too (pid %s)" % (self.path, strangers[0]))
+            for pid in pids:
+                try:
+                    _put(self._top, AGENT + "/cgroup.procs", pid)
+                except ProcessLookupError:      # it has ended
+                    pass
+        on = _get(self._top, "cgroup.subtree_control").split()
+        for name in _get(self._top, "cgroup.controllers").split():
+            if name in wanted and name not in on:
+                try:
+                    _put(self._top, "cgroup.subtree_control", "+" + name)
+                    self._ours.append(name)
+                except OSError:
+                    pass
+        found = sorted(set(_get(self._top, "cgroup.subtree_control").split()) & set(wanted))
+        if not found:
+            raise Refused("%s lets none of its controllers be passed on" % self.path)
+        return found
+
+    def _try(self):
+        """Make a group, put a process into it and limit it."""
+        name = self.make()
+        try:
+            group = self.open(name)
+            group.limit({"memory_mb": 64, "cpu_shares": 512, "max_processes": 16})
+            group.close()
+            pid = self.fork(name)
+            if pid == 0:
+                try:
+                    os._exit(0 if str(os.getpid()) in _pids(self._top, name + "/cgroup.procs") else 1)
+                finally:
+                    os._exit(1)
+            if os.waitpid(pid, 0)[1]:
+                raise Refused("no process can be started in a group of %s" % self.path)
+        finally:
+            self.remove(name)
+
+
+class Group:
+    """The group of one call, from its warden's side; what it needs at the end is open, for then it may be another user."""
+
+    def __init__(self, folder: int, controllers: list):
+        self._folder = folder
+        self._controllers = controllers
+        self._events = self._kill = -1
+        try:
+            self._events = os.open("memory.events", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+        except OSError:
+            pass
+        try:
+            self._kill = os.open("cgroup.kill", os.O_WRONLY | os.O_CLOEXEC, dir_fd=folder)
+        except OSError:                         # Linux < 5.14
+            pass
+
+    def limit(self, plan: dict) -> list:
+        """Write the limits of *plan* that a controller keeps; return their names."""
+        kept = [name for name, controller in KEEPERS.items() if controller in self._controllers and plan[name] is not None]
+        for name in kept:
+            if name == "memory_mb":
+                _put(self._folder, "memory.max", str(plan[name] << 20))
+                for file, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
+                    try:
+                        _put(self._folder, file, value)
+                    except OSError:             # a kernel without accounting of swap
+                        pass
+            elif name == "cpu_shares":
+                _put(self._folder, "cpu.weight", str(weight_of(plan[name])))
+            else:
+                _put(self._folder, "pids.max", str(plan[name]))
+        return kept
+
+    def kill(self):
+        """End every process in it, at once; nothing where the kernel cannot."""
+        if self._kill >= 0:
+            try:
+                os.write(self._kill, b"1")
+            except OSError:
+                pass
+
+    def is_out_of_memory(self) -> bool:
+        """Return whether the kernel ended something in it for want of memory."""
+        if self._events < 0:
+            return False
+        return any(line.startswith(b"oom_kill ") and line != b"oom_kill 0" for line in os.pread(self._events, 4096, 0).splitlines())
+
+    def close(self):
+        for fd in (self._folder, self._events, self._kill):
+            if fd >= 0:
+                os.close(fd)
+        self._events = self._kill = -1
+
+
+def weight_of(cpu_shares: int) -> int:
+    """Return the weight, 1..10000, of *cpu_shares*: 1024 is ordinary, and so is 100."""
+    return max(1, min(10000, (cpu_shares * 100 + 512) // 1024))
+
+
+def _is_of(pid: int, agent: int) -> bool:
+    """Return whether *pid* is the agent, or was started by it."""
+    while pid > 1 and pid != agent:
+        try:
+            pid = int(_read("/proc/%d/stat" % pid).rpartition(")")[2].split()[1])
+        except (OSError, IndexError):           # it has ended
+            return True
+    return pid == agent
+
+
+def _pids(folder: int, name: str) -> list:
+    return _get(folder, name).split()
+
+
+def _get(folder: int, name: str) -> str:
+    with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)) as file:
+        return file.read()
+
+
+def _put(folder: int, name: str, text: str):
+    fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def _read(path: str) -> str:
+    with open(path) as file:
+        return file.read()
