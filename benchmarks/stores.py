@@ -29,7 +29,7 @@ def opened(folder: str, lasting: bool = False, thrifty: bool = False) -> tuple:
     from clawlite.linux.memory_sql import Database
     from clawlite.linux.memory_stores import Stores
     os.makedirs(folder, exist_ok=True)
-    store = Store(["s", 1, 0, None, None, 0, False, 2, 0, 10, lasting, None, None, None, thrifty, None])
+    store = Store(["s", 1, 0, None, None, 0, False, 2, 0, 10, lasting, None, None, None, thrifty, None, None])
     db = Database(folder)
     return Stores(db, lambda: time.time_ns() // 1000000, dumps, loads, Boxes(db, "a", None, dumps, loads)), store
 

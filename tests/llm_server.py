@@ -28,7 +28,8 @@ import threading
 from collections import namedtuple
 from pathlib import Path
 
-TOKENS = "/token"               # a path of any API at which a script alone decides: where access tokens come from
+TOKENS = "/token"               # paths of any API at which a script alone decides: where access tokens come from, and embeddings
+EMBEDDINGS = "/embeddings"
 WAIT_S = 30                     # nothing waits longer: a test that hangs must end with a sentence
 MODEL = "test-model"
 HTML = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
@@ -313,7 +314,7 @@ class Server(http.server.ThreadingHTTPServer):
         with self.lock:
             number = len(self.requests)
             self.requests.append(request)
-        wrong = problem(self.api, request) if not request.target.endswith(TOKENS) else ""
+        wrong = problem(self.api, request) if not request.target.endswith((TOKENS, EMBEDDINGS)) else ""
         if wrong:
             return error(404 if "no such page" in wrong else 400, wrong)
         if callable(self.script):

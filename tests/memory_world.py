@@ -9,7 +9,7 @@ from clawlite.linux.memory_sql import Database
 from clawlite.linux.memory_stores import Stores
 
 DEFAULTS = dict(type=CONVERSATION, scope=GLOBAL, max_age_s=None, max_entries=None, compaction=NEVER, compacts=False, search=HYBRID,
-                fusion=RECIPROCAL, top_k=10, lasting=False, path=None, max_bytes=None, snapshots=None, saves_wear=False, secret=None)
+                fusion=RECIPROCAL, top_k=10, lasting=False, path=None, max_bytes=None, snapshots=None, saves_wear=False, secret=None, embedding=None)
 
 
 def store(name: str = "s", **fields) -> Store:

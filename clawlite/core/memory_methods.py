@@ -28,10 +28,12 @@ class Memories:
     """The stores of one agent, by name.
 
     agent  ``agent.Agent``, whose image has the section MEMORY
+    embed  function(verb, store, part, details) -> work as ``ask`` is, of stores with an embedding; by a shell that has some
     """
 
-    def __init__(self, agent):
+    def __init__(self, agent, embed=None):
         self._agent = agent
+        self._embed = embed
         self.stores = stores(agent.image)
 
     def begin(self, id, method: str, params: dict, reply, now_ms: int):
@@ -41,12 +43,12 @@ class Memories:
         part = self._part(store, context)
         then = None
         if method.endswith("query"):
-            work = ask("query", store, part, _query(field(params, "query", dict, ""), store))
+            work = self._work("query", store, part, _query(field(params, "query", dict, ""), store))
         elif method.endswith("store"):
             request_id = field(context, "request_id", str, "context.")
             if not is_uuid(request_id):
                 raise InvalidParams("context.request_id: expected a UUID, got %s" % request_id[:40])
-            work = ask("store", store, part, (request_id.lower(), _entries(params, store)))
+            work = self._work("store", store, part, (request_id.lower(), _entries(params, store)))
             then = self._stored
         else:
             named = "identity" in context or "channel" in context
@@ -57,6 +59,9 @@ class Memories:
                 value = then(store, part, value, at_ms)
             reply(rpc.error(id, error) if error else rpc.result(id, value))
         self._agent.begin(work, ended, now_ms)
+
+    def _work(self, verb: str, store, part: str, details: tuple):
+        return self._embed(verb, store, part, details) if store.embedding else ask(verb, store, part, details)
 
     def _stored(self, store, part: str, value: dict, now_ms: int) -> dict:
         """Begin the compaction that a store which is full by now asks for, and return what the caller gets."""
@@ -138,7 +143,7 @@ def _query(query: dict, store) -> tuple:
     if kind == "semantic":
         what = _short(field(query, "text", str, "query."), MAX_TEXT, "query.text")
         vector = _vector(query, "query.")
-        if store.search == VECTOR and vector is None:
+        if store.search == VECTOR and vector is None and not store.embedding:
             raise InvalidParams("query.vector: store %s is searched by vectors alone, and there is none" % store.name)
         top = top or store.top_k
     elif kind == "key":

@@ -22,6 +22,22 @@ def providers(manifest) -> list:
     return [first] + [manifest.resolve("Provider", fallback.provider_ref) for fallback in first.spec.fallback or ()]
 
 
+def embedders(manifest) -> list:
+    """Return [(provider, model), ...] of the embeddings of *manifest*'s stores, each once; their rows stand behind those of the chain."""
+    stores = manifest.memory.spec.stores if manifest.memory else ()
+    found = [(manifest.resolve("Provider", store.embedding.provider_ref), store.embedding.model) for store in stores if store.embedding]
+    return [each for number, each in enumerate(found) if each not in found[:number]]
+
+
+def embedding(manifest, store) -> list | None:
+    """Return [row of PROVIDERS, dimensions] of *store*, None where it declares none."""
+    if store.embedding is None:
+        return None
+    remote = [provider for provider in providers(manifest) if not is_builtin(provider)]
+    asked = manifest.resolve("Provider", store.embedding.provider_ref), store.embedding.model
+    return [len(remote) + embedders(manifest).index(asked), store.embedding.dimensions]
+
+
 def _hint(provider, prefer: str) -> float:
     """Return how well *provider* does what is preferred, -1 when it does not say."""
     hints = provider.spec.hints
@@ -45,10 +61,10 @@ def check(manifest) -> None:
         if wrong:
             manifest.problems.add(settings.place, ("oauth2", name, "endpoint"), wrong)
     if limits(manifest)[1] is not None or folding.rates(manifest.policies) & COST:
-        for provider in providers(manifest):
-            if not is_builtin(provider) and provider.spec.model not in settings.prices:
-                manifest.problem(provider, ("model",), f"cost_per_day_usd is limited, and nobody knows what {quoted(provider.spec.model)} costs",
-                                 hint=f"add [prices.{quoted(provider.spec.model)}] with input and output to clawlite.toml "
+        for provider, model in [(provider, provider.spec.model) for provider in providers(manifest)] + embedders(manifest):
+            if not is_builtin(provider) and model not in settings.prices:
+                manifest.problem(provider, ("model",), f"cost_per_day_usd is limited, and nobody knows what {quoted(model)} costs",
+                                 hint=f"add [prices.{quoted(model)}] with input and output to clawlite.toml "
                                       "(dollars for a million tokens, 0 where it is free)")
 
 
@@ -85,6 +101,7 @@ def tables(manifest, tools: list, entries: list, system) -> tuple:
                     spans.append([len(wire), len(begin)])
                     wire += begin
             rows.append(encode(remotes.row(provider, manifest.settings, spans[0], spans[-1])))
+    rows += [encode(remotes.embedding_row(provider, model, manifest.settings)) for provider, model in embedders(manifest)]
     return (table(rows), wire) if rows else (None, None)
 
 

@@ -6,6 +6,8 @@
    compaction where none is declared, and nothing else here.
 """
 from clawlite.core import memories
+from clawlite.core.memory_methods import MAX_NUMBERS
+from clawlite.host import chain, remotes
 from clawlite.host.problems import did_you_mean, quoted
 
 LATER = "not supported by this version of clawlite"
@@ -31,6 +33,8 @@ def refuse(manifest) -> None:
             manifest.problem(manifest.memory, ("stores", index, *field), *args, **named)
         _store(store, manifest.settings.memory.encryption, problem)
         _path(manifest, store, problem)
+        if store.embedding is not None:
+            _embedding(manifest, store, problem)
     names = [store.name for store in stores]
     files = [store.name for store in stores if store.type == "workspace"]
     for promise in ("power_safe", "wear_saving"):
@@ -50,9 +54,6 @@ def _store(store, key: str | None, problem) -> None:
         problem(("encryption",), "files of a workspace are not encrypted", hint="remove it, and keep the workspace on an encrypted disk")
     elif store.encryption and not key:
         problem(("encryption",), "it needs a key", hint='name a secret in clawlite.toml: [memory] encryption = "NAME"')
-    if store.embedding is not None:
-        problem(("embedding",), f"embeddings through a provider are {LATER}", key=True,
-                hint="remove it; claw.memory.store and query take the vectors of a caller")
     if store.search is not None and store.type not in ("semantic", "conversation"):
         problem(("search",), f"a {store.type} store is not searched", key=True, hint="remove it, or use type: semantic")
     if store.compaction is not None and store.type not in ("semantic", "conversation") and store.compaction.enabled is not False:
@@ -65,6 +66,24 @@ def _store(store, key: str | None, problem) -> None:
         problem(("retention",), "files of a workspace are not forgotten by themselves", hint="use max_size_mb, or remove it", key=True)
     if store.max_size_mb is not None and store.type != "workspace":
         problem(("max_size_mb",), f"the size of a {store.type} store is {LATER}", hint="use retention.max_entries", key=True)
+
+
+def _embedding(manifest, store, problem) -> None:
+    """Check ``embedding``: of a semantic store, by a provider whose API makes some."""
+    provider = manifest.resolve("Provider", store.embedding.provider_ref)
+    if store.type != "semantic":
+        problem(("embedding",), f"a {store.type} store has no embeddings", hint="use type: semantic, or remove it", key=True)
+    elif store.search is not None and store.search.strategy == "fts-only":
+        problem(("embedding",), "search.strategy is fts-only, and looks at no vector", hint="use hybrid or vector-only, or remove it", key=True)
+    if provider.spec.protocol != "openai-compatible":
+        problem(("embedding", "provider_ref"), f"protocol {quoted(provider.spec.protocol)} makes no embeddings", "a provider with protocol \"openai-compatible\"",
+                quoted(provider.name))
+    elif remotes.endpoint_problem(provider.spec.endpoint):
+        problem(("embedding", "provider_ref"), f"the endpoint of {quoted(provider.name)}: {remotes.endpoint_problem(provider.spec.endpoint)}")
+    if store.embedding.dimensions > MAX_NUMBERS:
+        problem(("embedding", "dimensions"), "", f"at most {MAX_NUMBERS}", str(store.embedding.dimensions))
+    if manifest.settings.gateway:
+        problem(("embedding",), f"embeddings through a gateway are {LATER}", hint="remove [gateway] from clawlite.toml, or the embedding", key=True)
 
 
 def _path(manifest, store, problem) -> None:
@@ -109,7 +128,8 @@ def _record(manifest, store) -> list:
             SEARCHES[search and search.strategy], FUSIONS[search and search.fusion], min(search and search.top_k or TOP_K, memories.MAX_TOP),
             store.name in (manifest.settings.memory.power_safe or ()), path, store.max_size_mb and store.max_size_mb << 20,
             min(most, shots.max_snapshots) if shots and shots.max_snapshots else None,
-            store.name in (manifest.settings.memory.wear_saving or ()), manifest.settings.memory.encryption if store.encryption else None]
+            store.name in (manifest.settings.memory.wear_saving or ()), manifest.settings.memory.encryption if store.encryption else None,
+            chain.embedding(manifest, store)]
 
 
 def compaction(store) -> tuple:

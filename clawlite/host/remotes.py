@@ -3,9 +3,12 @@
 What a device would only forward (model, tools with their schemas, the system prompt) is written as JSON here, once; the
 device adds the conversation (core/provider.py).  Tools that policy always denies are not offered to a model.
 """
+import dataclasses
 import decimal
 import json
 import urllib.parse
+
+from msgspec import structs
 
 from clawlite.core.oauth2 import encoded
 from clawlite.core.provider import ANTHROPIC, BEARER, CONSTANT, EXPONENTIAL, KEY_HEADER, LINEAR, NONE, OAUTH2, OPENAI
@@ -14,6 +17,7 @@ KINDS = {"openai-compatible": OPENAI, "anthropic-native": ANTHROPIC}
 AUTH = {"none": NONE, "bearer": BEARER, "api-key-header": KEY_HEADER, "oauth2": OAUTH2}
 BACKOFF = {"exponential": EXPONENTIAL, "linear": LINEAR, "constant": CONSTANT}
 PATHS = {OPENAI: "/chat/completions", ANTHROPIC: "/messages"}
+EMBEDDINGS = "/embeddings"
 MAX_ATTEMPTS, DELAY_MS = 3, 1000        # without a retry block
 
 
@@ -36,6 +40,14 @@ def row(provider, settings, prefix: list, bare: list) -> list:
             *[getattr(limits, name) if limits else None
               for name in ("tokens_per_day", "tokens_per_request", "requests_per_minute", "max_context_window")],
             [-(-nano(price.input) // 1000000), -(-nano(price.output) // 1000000)] if price else [0, 0], prefix, bare]
+
+
+def embedding_row(provider, model: str, settings) -> list:
+    """Return the record of *provider* as one that makes embeddings with *model*: nothing of its requests is prepared."""
+    spec = structs.replace(provider.spec, model=model)
+    found = row(dataclasses.replace(provider, spec=spec), settings, [0, 0], [0, 0])
+    found[2:6] = _where(spec.endpoint, EMBEDDINGS)
+    return found
 
 
 def _where(endpoint: str, path: str) -> list:

@@ -20,7 +20,7 @@ class Kept:
     def __init__(self, agent, now_ms, folder: str):
         self._agent = agent
         self._now_ms, self._folder = now_ms, folder
-        self._journal = self._memory = self._memories = None
+        self._journal = self._memory = self._memories = self._embeddings = None
         agent.kept = self.records
         if agent.image.size_of(MEMORY):
             agent.memories = self.memories
@@ -48,8 +48,14 @@ class Kept:
         """Return the methods of the agent's stores (memory_methods.py)."""
         if self._memories is None:
             from clawlite.core.memory_methods import Memories
-            self._memories = Memories(self._agent)
+            self._memories = Memories(self._agent, self._embed)
         return self._memories
+
+    def _embed(self, *asked):
+        if self._embeddings is None:
+            from clawlite.linux.memory_embed import Embeddings
+            self._embeddings = Embeddings(self._agent)
+        return self._embeddings.work(*asked)
 
     def lasting(self, work, history, once: bool, channel: str = ""):
         """Return a turn's *work*: after what the context files say now, and unless it is the only one (*once*), in a conversation that goes on

@@ -41,12 +41,15 @@ class Reading:
             answer["entries"].reverse()
             return answer
         else:
-            found = memory_search.search(self._db, place, floor, store, box, (what, vector, 4 * top if store.type == KEY_VALUE else top))
+            found, notice = memory_search.search(self._db, place, floor, store, box, (what, vector, 4 * top if store.type == KEY_VALUE else top))
             if store.type not in SEARCHED:
                 alive = {row[0] for row in self._alive(store, floor, place.last, place, -1)}
                 found = [one for one in found if one[0] in alive]
             rows = (self._db.row("SELECT %s FROM entries WHERE id=?" % _FIELDS, (id,)) for id, _ in found)
-            return self._answer(store, part, place, rows, top, dict(found))
+            answer = self._answer(store, part, place, rows, top, dict(found))
+            if notice:
+                answer["notice"] = notice
+            return answer
         return self._answer(store, part, place, rows, top)
 
     def _alive(self, store, first: int, last: int, place, most: int):

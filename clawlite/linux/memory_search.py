@@ -3,13 +3,15 @@
 1. FTS5 finds candidates, the newest that have the words; they are scored here, the same for what is in the index and for the newest entries that are not yet:
    the share of the query's weight that an entry has, a word weighing more the fewer entries have it.  0 to 1.
 2. No query passes through a large part of the index: bm25 over a word that every other entry has takes 30 ms for 100,000 of them.
-3. Vectors are compared one by one, the newest ``MAX_VECTORS`` of a place (0.1 s of 384 numbers each, on a laptop).
+3. Vectors are compared one by one: by sqlite-vec where it is installed, else here, the newest ``MAX_VECTORS`` of a place (0.1 s of 384 numbers
+   each, on a laptop).
 """
 from array import array
 from math import log, sqrt
 from operator import mul
 from unicodedata import combining, normalize
 
+from clawlite.core.errors import QueryFailed
 from clawlite.core.memories import FTS, LINEAR, VECTOR
 from clawlite.linux.memory_box import MAX_OPENED
 
@@ -18,7 +20,8 @@ MAX_RARE = 3                    # words by which entries are found; the others c
 MOST_OF_ALL, MOST_OF_ONE = 50, 40        # candidates that have all of these, or one word
 MAX_CANDIDATES = 80             # that are enough
 MAX_TAIL = 1000                 # of the newest entries that no index has
-MAX_VECTORS = 5000              # of one place
+MAX_VECTORS = 5000              # of one place, that Python compares
+MAX_COMPARED = 100000           # that sqlite-vec does
 _K = 60                         # of the reciprocal rank (Cormack, Clarke, Büttcher 2009)
 _SPLIT = {c: " " for c in range(128) if not chr(c).isalnum()}
 _COMMON = 0.1                   # weight of a word that every entry has
@@ -32,23 +35,23 @@ def words(text: str) -> list:
     return "".join([c if c.isalnum() else " " for c in plain]).split()
 
 
-def search(db, place, floor: int, store, box, query: tuple) -> list:
-    """Return [(id, score 0..1), ...] of the entries of *place* from the id *floor* on, the best first.
+def search(db, place, floor: int, store, box, query: tuple) -> tuple:
+    """Return ([(id, score 0..1), ...] of the entries of *place* from the id *floor* on, the best first; None or what a caller must know).
 
     box    ``memory_box.Box`` of an encrypted store, else None
     query  (text, vector or None, most)
     """
     text, vector, top = query
     by_text = [] if store.search == VECTOR else _by_text(db, place, floor, box, text)
-    by_vector = [] if vector is None or store.search == FTS else _by_vector(db, place, floor, box, vector)
+    by_vector, notice = ([], None) if vector is None or store.search == FTS else _by_vector(db, place, floor, store, box, vector)
     if not by_vector or not by_text:
-        return (by_vector or by_text)[:top]
+        return (by_vector or by_text)[:top], notice
     scores = {}
     for found in (by_text, by_vector):
         for rank, (id, score) in enumerate(found):
             part = score / 2 if store.fusion == LINEAR else (_K + 1) / (_K + 1 + rank) / 2
             scores[id] = scores.get(id, 0.0) + part
-    return sorted(scores.items(), key=_best)[:top]
+    return sorted(scores.items(), key=_best)[:top], notice
 
 
 def _best(found: tuple) -> tuple:
@@ -135,14 +138,25 @@ def packed(vector: list) -> bytes:
     return array("f", [number / size for number in vector]).tobytes()
 
 
-def _by_vector(db, place, floor: int, box, vector: list) -> list:
-    own = array("f", packed(vector))
-    size = len(own) * own.itemsize
-    found = []
-    for id, data in db.run("SELECT id, vector FROM vectors WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?", (floor, place.last, MAX_VECTORS)):
+def _by_vector(db, place, floor: int, store, box, vector: list) -> tuple:
+    """Return ([(id, score), ...], None or that not all were compared).  Raises ``QueryFailed`` where vectors alone are searched then."""
+    own = packed(vector)
+    is_fast = not box and db.compares_vectors()
+    notice, most = None, MAX_COMPARED if is_fast else MAX_VECTORS
+    rows = "SELECT id, vector FROM vectors WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
+    if len(db.run("SELECT 1 FROM vectors WHERE id BETWEEN ? AND ? LIMIT ?", (floor, place.last, most + 1)).fetchall()) > most:
+        notice = "store %s has more than %d vectors in this part, and no more are compared" % (store.name, most)
+        if store.search == VECTOR:
+            raise QueryFailed(notice, "set retention.max_entries" if box or is_fast else
+                              "pip install 'clawlite[vectors]', with a Python whose SQLite loads extensions, or set retention.max_entries")
+    if is_fast:
+        found = db.run("SELECT id, 1 - vec_distance_cosine(vector, ?) / 2 FROM (%s) WHERE length(vector)=?" % rows,
+                       (own, floor, place.last, most, len(own))).fetchall()
+        return sorted([(id, round(max(0.0, min(1.0, score)), 4)) for id, score in found], key=_best), notice
+    numbers, found = array("f", own), []
+    for id, data in db.run(rows, (floor, place.last, most)):
         if box:
             data = box.open(data)
-        if len(data) == size:
-            other = array("f", data)
-            found.append((id, round(max(0.0, min(1.0, (1 + sum(map(mul, own, other))) / 2)), 4)))
-    return sorted(found, key=_best)
+        if len(data) == len(own):
+            found.append((id, round(max(0.0, min(1.0, (1 + sum(map(mul, numbers, array("f", data)))) / 2)), 4)))
+    return sorted(found, key=_best), notice

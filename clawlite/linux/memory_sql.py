@@ -56,6 +56,7 @@ class Database:
         self._connection = None
         self._syncs = False
         self._opened = 0                # how often
+        self._compares = None           # whether this connection has sqlite-vec
         self.read_only = False
 
     def run(self, sql: str, values=()):
@@ -99,6 +100,14 @@ class Database:
         except Exception:               # whatever it is: the next request opens the file anew
             self.close()
 
+    def compares_vectors(self) -> bool:
+        """Return whether SQLite has the functions of sqlite-vec here."""
+        if self._connection is None:
+            self._open()
+        if self._compares is None:
+            self._compares = _load_vectors(self._connection)
+        return self._compares
+
     def in_transaction(self) -> bool:
         return self._connection is not None and self._connection.in_transaction
 
@@ -108,7 +117,7 @@ class Database:
 
     def close(self):
         """Give the file up; its log is folded into it."""
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._compares = self._connection, None, None
         if connection is not None:
             try:
                 connection.close()
@@ -172,6 +181,20 @@ class Database:
         self.run("PRAGMA user_version=%d" % len(MIGRATIONS))
         self.run("COMMIT")
         sync_folder(self.folder)
+
+
+def _load_vectors(connection) -> bool:
+    """Load sqlite-vec into *connection*, where it is installed and this Python's SQLite loads extensions; return whether it did."""
+    try:
+        import sqlite_vec
+        connection.enable_load_extension(True)
+        try:
+            connection.load_extension(sqlite_vec.loadable_path())
+        finally:
+            connection.enable_load_extension(False)
+    except Exception:                   # it is not installed, this SQLite loads nothing, or the extension is for another machine
+        return False
+    return True
 
 
 def _size(path: str) -> int:

@@ -1,6 +1,6 @@
 """What the memory does with a request (core/memories.py): the verbs, over one database, in one thread.
 
-    store    (request_id or None, entries) -> {"stored", "ids"}, and "is_full" when it should be compacted
+    store    (request_id or None, entries[, {place of an entry: its vector}]) -> {"stored", "ids"}, and "is_full" when it should be compacted
     query                                  memory_reading.py
     oldest, replace, compact               memory_compact.py
 
@@ -234,7 +234,8 @@ class Stores:
 
     def _accept(self, store, part: str, place, details: tuple, now: int, commits: bool) -> tuple:
         """Return (what the caller gets, rows, vectors) of new entries; no rows where the request is known.  Raises ``InvalidParams``."""
-        request_id, entries = details
+        request_id, entries, *more = details
+        made = more[0] or {} if more else {}            # vectors of the provider, by the entry's place
         box = self._boxes.of(store, commits)
         texts = [self._text(entry[1], number) for number, entry in enumerate(entries)]
         mark = box.mark(_told(store, part, entries)) if box else crc32(_told(store, part, entries)).to_bytes(4, "big")
@@ -245,13 +246,13 @@ class Stores:
             self._files.write(store, part, [(entry[0], text) for entry, (text, _) in zip(entries, texts)])
         place.at = max(now, place.at)
         request, rows, vectors, id = self._request(request_id, mark, place, len(entries)), [], [], place.last
-        for (key, _, metadata, vector), (text, is_json) in zip(entries, texts):
+        for number, ((key, _, metadata, vector), (text, is_json)) in enumerate(zip(entries, texts)):
             id += 1
             row = [key, None if store.type == WORKSPACE else text, is_json, metadata and self._dumps(metadata)]
             rows.append([id, place.at, *(box.pack(key, text, is_json, metadata) if box else row), request])
             request = None
-            if vector:
-                packed = memory_search.packed(vector)
+            if vector or number in made:
+                packed = memory_search.packed(vector or made[number])
                 vectors.append([id, box.seal(packed) if box else packed])
         place.last = id
         return {"stored": len(rows), "ids": [place.name(row[0]) for row in rows]}, rows, vectors

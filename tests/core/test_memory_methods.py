@@ -10,7 +10,7 @@ CONTEXT = {"request_id": ID}
 
 
 def record(name, type=CONVERSATION, scope=GLOBAL, compaction=NEVER, compacts=False, search=FTS):
-    return [name, type, scope, None, None, compaction, compacts, search, RECIPROCAL, 10, False, None, None, None, False, None]
+    return [name, type, scope, None, None, compaction, compacts, search, RECIPROCAL, 10, False, None, None, None, False, None, None]
 
 
 class Agent:

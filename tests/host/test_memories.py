@@ -12,6 +12,7 @@ from clawlite.core.image import CONTEXT, MEMORY, Image
 from clawlite.host import board_fit, boards, compiler, manifest
 from clawlite.host.problems import ManifestErrors
 
+EMBEDDING = {"provider_ref": "provider-0", "model": "embed", "dimensions": 3}
 ROOT = Path(__file__).resolve().parents[2]
 GRAMMAR = (ROOT / "clawlite" / "host" / "image.cddl").read_text()
 
@@ -33,9 +34,9 @@ def image(folder, *stores, settings: str = "", **more) -> Image:
     return Image(lambda offset, length: data[offset:offset + length], len(data))
 
 
-def refused(folder, *stores, settings: str = "") -> list:
+def refused(folder, *stores, settings: str = "", **more) -> list:
     with pytest.raises(ManifestErrors) as raised:
-        image(folder, *stores, settings=settings)
+        image(folder, *stores, settings=settings, **more)
     return [line.split(": ", 1)[1].removeprefix("spec.memory.inline.") for line in str(raised.value).splitlines()]
 
 
@@ -47,18 +48,18 @@ def test_a_store_is_a_record_of_the_image(tmp_path):
                   {"name": "tasks", "type": "checkpoint", "checkpoint": {"max_snapshots": 3, "ttl": "2h"}, "retention": {"max_age": "1d"}},
                   settings='tenant_id = "acme"\n[memory]\npower_safe = ["prefs"]\nwear_saving = ["facts", "prefs"]\n')
     assert found.section(MEMORY) == [
-        ["talk", 0, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, None, False, None],
-        ["facts", 1, 2, 2592000, 10000, memories.TRUNCATE, True, memories.VECTOR, memories.LINEAR, 5, False, None, None, None, True, None],
-        ["prefs", 2, 1, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, True, None, None, None, True, None],
-        ["files", 3, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, "~/w/gardener/acme", 3 << 20, None, False, None],
-        ["tasks", 4, 0, 7200, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, 3, False, None]]
+        ["talk", 0, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, None, False, None, None],
+        ["facts", 1, 2, 2592000, 10000, memories.TRUNCATE, True, memories.VECTOR, memories.LINEAR, 5, False, None, None, None, True, None, None],
+        ["prefs", 2, 1, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, True, None, None, None, True, None, None],
+        ["files", 3, 0, None, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, "~/w/gardener/acme", 3 << 20, None, False, None, None],
+        ["tasks", 4, 0, 7200, None, memories.NEVER, False, memories.HYBRID, memories.RECIPROCAL, 10, False, None, None, 3, False, None, None]]
     assert "memory" in found.requires and found.agent.level == 1
     assert validate(GRAMMAR, found.part(MEMORY, 0, found.size_of(MEMORY)), root_type="memory").valid
     assert [store.name for store in memories.stores(found)] == ["talk", "facts", "prefs", "files", "tasks"]
 
 
-@pytest.mark.parametrize("record", [[], ["s"], ["s", 5, 0, None, None, 0, False, 0, 0, 1, False, None, None, None, False, None],
-                                    ["s", 0, 0, 0, None, 0, False, 0, 0, 1, False, None, None, None, False, None]])
+@pytest.mark.parametrize("record", [[], ["s"], ["s", 5, 0, None, None, 0, False, 0, 0, 1, False, None, None, None, False, None, None],
+                                    ["s", 0, 0, 0, None, 0, False, 0, 0, 1, False, None, None, None, False, None, None]])
 def test_another_shape_is_no_memory(record):
     with pytest.raises(ImageError, match="the memory has another shape"):
         memories.stores(type("Image", (), {"section": lambda self, number: [record]})())
@@ -92,7 +93,9 @@ def test_numbers_beyond_what_an_image_counts_are_its_greatest(tmp_path):
     ({"type": "workspace", "backend": "sqlite"}, 'stores[0].backend: backend "sqlite" of a workspace store is not supported'),
     ({"type": "key-value", "encryption": True}, 'stores[0].encryption: it needs a key - name a secret in clawlite.toml: [memory] encryption = "NAME"'),
     ({"type": "workspace", "encryption": True}, "stores[0].encryption: files of a workspace are not encrypted"),
-    ({"type": "semantic", "embedding": {"provider_ref": "provider-0", "model": "m", "dimensions": 3}}, "stores[0].embedding: embeddings through a provider are not supported"),
+    ({"type": "conversation", "embedding": EMBEDDING}, "stores[0].embedding: a conversation store has no embeddings - use type: semantic"),
+    ({"type": "semantic", "embedding": EMBEDDING, "search": {"strategy": "fts-only"}}, "stores[0].embedding: search.strategy is fts-only, and looks at no vector"),
+    ({"type": "semantic", "embedding": dict(EMBEDDING, dimensions=4097)}, "stores[0].embedding.dimensions: expected at most 4096, found 4097"),
     ({"type": "key-value", "search": {}}, "stores[0].search: a key-value store is not searched"),
     ({"type": "checkpoint", "compaction": {"enabled": True}}, "stores[0].compaction: a checkpoint store has nothing to compact"),
     ({"type": "key-value", "scope": "global", "isolation": "per-channel"}, "stores[0].isolation: it contradicts scope: global"),
@@ -156,10 +159,32 @@ def test_a_board_reads_no_context_files(tmp_path):
     assert found == ["spec.identity.inline.context_files: pico reads no context files - put the text into the personality, or"]
 
 
+def test_an_embedding_has_a_row_of_its_own(tmp_path):
+    model = {"protocol": "openai-compatible", "endpoint": "http://localhost:1/v1", "model": "m", "auth": {"type": "bearer", "secret_ref": "KEY"}}
+    made = [{"inline": dict(model, name="chat")}, {"inline": dict(model, name="vectors", endpoint="https://example.com/api/")}]
+    stores = [{"name": "a", "type": "semantic", "embedding": dict(EMBEDDING, provider_ref="chat")}, {"name": "b", "type": "semantic"},
+              {"name": "c", "type": "semantic", "embedding": dict(EMBEDDING, provider_ref="vectors", dimensions=384)},
+              {"name": "d", "type": "semantic", "embedding": dict(EMBEDDING, provider_ref="chat")}]
+    found = image(tmp_path, *stores, providers=made)
+    assert [record[-1] for record in found.section(MEMORY)] == [[1, 3], None, [2, 384], [1, 3]]
+    assert found.agent.providers == [2], "those who make embeddings are not asked in a conversation"
+    assert found.provider(1)[:7] == ["chat", 2, False, "localhost", 1, "/v1/embeddings", "embed"] and found.provider(1)[-2:] == [[0, 0], [0, 0]]
+    assert found.provider(2)[:7] == ["vectors", 2, True, "example.com", 443, "/api/embeddings", "embed"]
+    assert {"http", "https"} <= set(found.requires) and validate(GRAMMAR, found.part(MEMORY, 0, found.size_of(MEMORY)), root_type="memory").valid
+
+
+def test_who_makes_no_embeddings_is_refused(tmp_path):
+    other = {"protocol": "anthropic-native", "endpoint": "http://localhost:1/v1", "model": "m", "auth": {"type": "none"}}
+    store = {"name": "a", "type": "semantic", "embedding": EMBEDDING}
+    assert refused(tmp_path, store, providers=[{"inline": other}])[0].startswith(
+        'stores[0].embedding.provider_ref: protocol "anthropic-native" makes no embeddings, expected a provider with protocol "openai-compatible", found "provider-0"')
+    assert "through a gateway are not supported" in refused(tmp_path, store, settings="[gateway]\n")[0]
+
+
 def test_an_encrypted_store_names_its_key(tmp_path):
     store = {"name": "s", "type": "key-value", "encryption": True}
     found = image(tmp_path, store, settings='[memory]\nencryption = "notebook-key"\n')
-    assert found.section(MEMORY)[0][-1] == "notebook-key"
+    assert found.section(MEMORY)[0][-2] == "notebook-key"
     assert validate(GRAMMAR, found.part(MEMORY, 0, found.size_of(MEMORY)), root_type="memory").valid
     assert refused(tmp_path, store, settings='[memory]\nencryption = "a key"\n')[0].startswith("memory.encryption: expected the name of a secret")
 
