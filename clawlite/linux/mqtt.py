@@ -26,7 +26,20 @@ MAX_OUT = 1000                  # replies that wait for the broker: above it not
 AGAIN_MS = 5000                 # after the disk took nothing
 FOREVER_S = 0xFFFFFFFF          # a session that does not expire (MQTT 5, 3.1.2.11.2)
 LEAVE_S = 1.0
+MAX_ACTOR = 128                 # characters of an id that the log has
 NEVER_RETAINED = 2              # what was said before the subscription is no event (MQTT 5, 3.8.3.1)
+
+
+class Message:
+    """What came of the broker: *topic* is None where it is no UTF-8; *correlation* bytes."""
+
+    def __init__(self, connection: int, message):
+        self.connection, self.packet, self.qos, self.again, self.payload = connection, message.mid, message.qos, message.dup, message.payload
+        self.correlation = getattr(message.properties, "CorrelationData", b"")[:MAX_CORRELATION]
+        try:
+            self.topic = message.topic
+        except UnicodeDecodeError:
+            self.topic = None
 
 
 class Mqtt:
@@ -40,7 +53,7 @@ class Mqtt:
     def __init__(self, channel, own: list):
         self._channel = channel
         secure, self._host, self._port, user, secret, client, self._qos, clean, self._topic, self._reply = own
-        self._events, self._come = deque(), deque()     # of paho's thread: (kind, ...), and (connection, message)
+        self._events, self._come = deque(), deque()     # of paho's thread: (kind, ...), and ``Message``
         self._connection = 0
         self._sent = self._answered = 0         # replies, and those that the broker has
         self._brakes = False                    # something waits until replies have gone
@@ -109,10 +122,10 @@ class Mqtt:
 
     def _received(self, client, data, message):
         if message.qos or len(self._come) < ROOM:
-            self._come.append((self._connection, message))
+            self._come.append(Message(self._connection, message))
+            self._wake()
         else:
             self._event("dropped")
-        self._wake()
 
     def _published(self, client, data, mid, reason, properties):
         self._answered += 1
@@ -181,7 +194,11 @@ class Mqtt:
         properties = self._properties()
         if correlation:
             properties.CorrelationData = correlation
-        info = self._client.publish(self._reply.replace("+", actor), text.encode("utf-8", "replace"), self._qos, False, properties)
+        try:
+            info = self._client.publish(self._reply.replace("+", actor), text.encode("utf-8", "replace"), self._qos, False, properties)
+        except ValueError as e:         # no topic can have such a level
+            self._channel.log("dropped", actor=actor[:MAX_ACTOR], reason=str(e))
+            return str(e)
         if info.rc == self._paho.MQTT_ERR_SUCCESS or self._qos and info.rc == self._paho.MQTT_ERR_NO_CONN:      # which waits for a connection
             self._sent += 1
             return ""
@@ -215,48 +232,45 @@ class Mqtt:
 
     def _take(self, batch: list):
         """Look at messages, put them on record, acknowledge them, begin them: in this order."""
-        good, done = [], []
-        for connection, message in batch:
-            digest = self._inbox and digest_of(message.topic, message.payload)
-            if self._inbox and message.dup and self._inbox.knows(message.mid, digest):
-                self._channel.log("again")
-                done.append((connection, message))
-                continue
+        good, done = [], []             # [(message, digest, actor, text, role)], [message]
+        for message in batch:
             actor, text = self._read(message)
+            digest = digest_of(message.topic, message.payload) if text is not None and self._inbox else ""
+            if text is not None and self._inbox and message.again and self._inbox.knows(message.packet, digest):
+                self._channel.log("again")
+                text = None
             role = self._channel.judged(actor, text, actor)[0] if text is not None else None
             if role is None:
-                done.append((connection, message))
+                done.append(message)
             else:
-                correlation = getattr(message.properties, "CorrelationData", b"")[:MAX_CORRELATION]
-                good.append((connection, message, digest, actor, text, correlation, role))
+                good.append((message, digest, actor, text, role))
+        items = [Item(0, actor, text, message.correlation) for message, _, actor, text, _ in good]
         if self._inbox and good:
             try:
-                items = self._inbox.take([(message.mid, *rest) for _, message, *rest, _ in good])
+                items = self._inbox.take([(message.packet, digest, actor, text, message.correlation) for message, digest, actor, text, _ in good])
             except OSError as e:
                 self._channel.trouble("messages cannot be put on record: %s" % (e.strerror or e), "make room for them, or make their folder writable")
-                self._come.extendleft(reversed([one[:2] for one in good]))
+                self._come.extendleft(reversed([one[0] for one in good]))
                 self._again_ms = self._channel.now_ms() + AGAIN_MS
                 good = []
-        else:
-            items = [Item(0, actor, text, correlation) for _, _, _, actor, text, correlation, _ in good]
-        for connection, message in done + [one[:2] for one in good]:
-            if message.qos and connection == self._connection and self._is_up:
-                self._client.ack(message.mid, message.qos)
-        for item, one in zip(items, good) if good else ():
+        for message in done + [one[0] for one in good]:
+            if message.qos and message.connection == self._connection and self._is_up:
+                self._client.ack(message.packet, message.qos)
+        for item, one in zip(items, good):
             self._channel.offer(one[-1], item.actor, item.text, item)
 
-    def _read(self, message) -> tuple:
+    def _read(self, message: Message) -> tuple:
         """Return (actor, text) of a message; text is None for what is none, which the log has."""
-        actor = ""
-        if "+" in self._topic:
-            actor = message.topic.split("/")[self._topic.split("/").index("+")]
+        actor, text, levels = "", "", self._topic.split("/")
         try:
             text = decode_utf8(message.payload)
-        except ValueError:
-            text = ""
-        if text.strip() and (actor or "+" not in self._topic):
+            if "+" in levels and message.topic:
+                actor = message.topic.split("/")[levels.index("+")]
+        except (ValueError, IndexError):
+            pass                        # no text, or a topic that was not asked for
+        if text.strip() and message.topic and (actor or "+" not in levels):
             return actor, text
-        self._channel.log("refused", actor=actor, reason="text")
+        self._channel.log("refused", actor=actor[:MAX_ACTOR], reason="text")
         return actor, None
 
     def _go_on(self, item: Item):

@@ -236,6 +236,30 @@ def test_what_was_said_before_is_no_event(line, tmp_path):
     assert jobs.said() == ["You said: new"]
 
 
+class Odd:
+    """A message of a broker that keeps no rules."""
+    mid, qos, dup, payload, properties = 1, 0, False, b"quick", None
+
+    def __init__(self, topic):
+        self._topic = topic
+
+    @property
+    def topic(self) -> str:
+        return self._topic.decode()
+
+
+@pytest.mark.parametrize("topic", [b"t", b"\xff", b"t/in/", b""])
+def test_a_broker_that_keeps_no_rules(line, topic):
+    jobs = line(PEOPLE, "t/out/+")
+    source = jobs.world.source("jobs")
+    source._received(None, None, Odd(topic))
+    jobs.world.until(lambda: jobs.world.events("channel.refused"))
+    assert jobs.world.ran == []
+    assert source.send("a#b", "x"), "there is no such topic"
+    jobs.world.settle()
+    assert jobs.world.events("channel.dropped")
+
+
 def test_a_broker_that_goes_and_comes_back(line):
     jobs = line(JOBS)
     jobs.broker.stop()
