@@ -112,7 +112,7 @@ def references(folder: Path) -> dict:
     return {name: project(folder / name, text, **files) for name, text, files in (
         ("replay", _CLAW % "replay", replay), ("reflex", claw, _REFLEX),
         ("log", claw + _ALLOW % ("audit-only", ""), dict(_REFLEX, tools_py=_TOOL)),
-        ("conversation", claw + _TALK, _REFLEX),
+        ("memory", claw + _TALK, _REFLEX),
         ("limits", claw + _ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 2 }"), dict(_REFLEX, tools_py=_TOOL)),
         ("pins", claw + _BOARD_INFO + _ALLOW % ("allow", ""), _REFLEX),
         ("guard", claw + _BLOCKS % "input_validation: { max_size_bytes: 4000 }", dict(_REFLEX, tools_py=_TOOL)),

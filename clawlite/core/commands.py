@@ -2,7 +2,6 @@
 
 Each answers with lines and changes nothing; ``/quit`` is the console's own.
 """
-from clawlite.core.image import MEMORY
 from clawlite.core.render import canonical
 
 HELP = """Type a message to the agent, or:
@@ -67,12 +66,7 @@ def _skills(image) -> list:
 
 def _memory(agent, history) -> list:
     """The declared stores, and the conversation, for providers that see it again."""
-    if agent.memories:
-        said = agent.memories().about()
-    elif agent.image.size_of(MEMORY):
-        said = ["This conversation goes on after a restart."]
-    else:
-        said = ["This agent declares no memory: nothing that it is told survives the session."]
+    said = agent.memories().about() if agent.memories else ["This agent declares no memory: nothing that it is told survives the session."]
     if not agent.keep_bytes:
         return said + ["Its providers answer each message by itself: no earlier turn is kept."]
     turns = size = 0

@@ -6,14 +6,12 @@
 3. A store is idempotent by ``context.request_id``: what was stored once is not stored again, and the ids are the same.
 4. ``summarize`` asks a provider; where none answers, the sliding window is what happens (and the result says so).
 """
-from clawlite.core import rpc
 from clawlite.core.calls import is_uuid
 from clawlite.core.effect import ASK, REMEMBER
 from clawlite.core.errors import InvalidParams
 from clawlite.core.memories import (CHECKPOINT, CONVERSATION, GLOBAL, KEY_VALUE, MAX_TOP, PER_CHANNEL, PER_IDENTITY, SCOPES, SEMANTIC, STRATEGIES,
                                     SUMMARIZE, TYPES, VECTOR, WINDOW, WORKSPACE, Store, stores)
-from clawlite.core.rpc import field
-from clawlite.core.instant import from_iso8601
+from clawlite.core.rpc import error, field, result
 
 MAX_ENTRIES = 256               # of one request
 MAX_NAME = 256                  # characters of an identity or a channel
@@ -54,10 +52,10 @@ class Memories:
             named = "identity" in context or "channel" in context
             work = compact(store, part if named or store.scope == GLOBAL else None)
 
-        def ended(value, error, at_ms):
-            if then and not error:
+        def ended(value, problem, at_ms):
+            if then and not problem:
                 value = then(store, part, value, at_ms)
-            reply(rpc.error(id, error) if error else rpc.result(id, value))
+            reply(error(id, problem) if problem else result(id, value))
         self._agent.begin(work, ended, now_ms)
 
     def _work(self, verb: str, store, part: str, details: tuple):
@@ -162,6 +160,7 @@ def _query(query: dict, store) -> tuple:
 
 def _time(span: dict, word: str) -> int:
     """Return ms since 1970 of an ISO 8601 text."""
+    from clawlite.core.instant import from_iso8601
     text = field(span, word, str, "query.time_range.")
     ms = from_iso8601(text)
     if ms is None:

@@ -10,6 +10,8 @@ import pathlib
 import warnings
 
 from clawlite.core import image as layout
+from clawlite.core import memories
+from clawlite.host import board_stores
 
 BLOCK_BYTES = 4096              # of littlefs on boards' flash
 SIZES = pathlib.Path(__file__).with_name("board_sizes.json")
@@ -74,7 +76,7 @@ def parts(image) -> list[str]:
     """Return which parts of a board's code an image (``layout.Image``) loads, sorted, as ``board_sizes.json`` names them."""
     found = {"agent"} | {name for name in ("log", "pins") if name in image.requires}
     if "memory" in image.requires:
-        found.add("conversation")
+        found.add("memory")
     if "http" in image.requires or image.agent.counts:
         found.add("limits")
     if "guard" in image.requires:
@@ -106,6 +108,7 @@ def needed(data: bytes, tools_py: str, bits: int) -> int:
     loaded = parts(image)
     room = _ROOM if {"remote", "gateway"}.isdisjoint(loaded) else _REMOTE_ROOM
     room += sum(_LOOK_ROOM.get(part, 0) for part in loaded)
+    room += board_stores.index(memories.stores(image)) if image.size_of(layout.MEMORY) else 0
     return max(held(data, tools_py, bits) + room, _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR)
 
 

@@ -1,12 +1,24 @@
 """What of a Memory a MicroPython board cannot keep: a problem each, by field, and a way out (docs/memory.md).
 
-A board keeps one conversation, the console's, in an append-only log of at most 32 KiB (firmware-host/micropython/conversation.py).
+A board keeps its stores in one append-only log (firmware-host/micropython/stores.py), found by key, time and words, and the console's
+conversation in another of at most 32 KiB (conversation.py).
 """
 from clawlite.core.memories import SUMMARIZE
 from clawlite.host import memories
 
-MAX_ENTRIES = 500               # so many short messages fill the log
-KEPT = ("conversation",)
+MAX_MESSAGES = 500              # of the console's conversation: so many short ones fill its log
+MOST, ENTRY_HEAP = 4096, 256    # entries of all stores together: one for so many bytes of a board's heap (assemble.py)
+ENTRY_BYTES = 6                 # of heap that each takes (stores.py)
+
+
+def entries(heap_bytes: int) -> int:
+    """Return how many entries all stores may have on a board with so many bytes of heap."""
+    return min(MOST, heap_bytes // ENTRY_HEAP)
+
+
+def index(stores: list) -> int:
+    """Return the bytes of heap that *stores* (``memories.Store``) take when they are full; without ``max_entries`` that is a guess."""
+    return ENTRY_BYTES * min(MOST, sum(store.max_entries or ENTRY_HEAP for store in stores))
 
 
 def wants(manifest, board, other, problems) -> None:
@@ -16,28 +28,35 @@ def wants(manifest, board, other, problems) -> None:
     if manifest.identity.spec.context_files:
         problems.add(manifest.identity.place, ("context_files",), f"{board.name} reads no context files", hint=elsewhere("put the text into the personality"),
                      key=True)
-    seen = set()
-    for index, store in enumerate(manifest.memory.spec.stores if manifest.memory else ()):
+    total, talks = 0, True
+    for number, store in enumerate(manifest.memory.spec.stores if manifest.memory else ()):
         def problem(field, message, hint, **more):
-            problems.add(manifest.memory.place, ("stores", index, *field), message, hint=elsewhere(hint), **more)
-        if store.type not in KEPT:
-            problem(("type",), f"{board.name} keeps no {store.type} store", "leave it out")
-        elif store.type in seen:
-            problem(("type",), f"{board.name} keeps one {store.type} store, and this is another", "leave it out")
-        else:
-            _conversation(store, board, problem)
-        seen.add(store.type)
+            problems.add(manifest.memory.place, ("stores", number, *field), message, hint=elsewhere(hint), **more)
+        _store(store, board, problem)
+        kept = store.retention and store.retention.max_entries or 0
+        if store.type == "conversation" and talks and kept > MAX_MESSAGES:
+            problem(("retention", "max_entries"), f"{board.name} keeps at most {MAX_MESSAGES} messages of its conversation", f"set it to {MAX_MESSAGES} or less")
+        elif total <= entries(board.heap_bytes) < total + kept:
+            problem(("retention", "max_entries"), f"{board.name} keeps at most {entries(board.heap_bytes):,} entries, all stores together",
+                    "set it to less", found=f"{total + kept:,}")
+        total += kept
+        talks = talks and store.type != "conversation"
 
 
-def _conversation(store, board, problem) -> None:
-    if store.backend is not None:
-        problem(("backend",), f"{board.name} has no {store.backend}: a conversation lies in a log of its own", "leave it out")
+def _store(store, board, problem) -> None:
+    if store.type == "workspace":
+        problem(("type",), f"{board.name} keeps no workspace store", "leave it out")
+        return
+    if store.backend in ("sqlite", "sqlite-vec"):        # others are built nowhere
+        problem(("backend",), f"{board.name} has no {store.backend}: its stores lie in a log of their own", "leave it out")
     if store.encryption:
         problem(("encryption",), f"{board.name} encrypts no store", "leave it out")
-    if store.search is not None:
-        problem(("search",), f"{board.name} does not search a conversation", "leave it out", key=True)
+    if store.embedding is not None:
+        problem(("embedding",), f"{board.name} keeps no vectors", "leave it out", key=True)
+    if store.search is not None and store.search.strategy in ("vector-only", "hybrid"):
+        problem(("search", "strategy"), f"{board.name} keeps no vectors", "strategy fts-only")
+    if store.search is not None and store.search.fusion is not None:
+        problem(("search", "fusion"), f"{board.name} keeps no vectors, and there is nothing to join", "leave it out", key=True)
     if memories.compaction(store)[1] == SUMMARIZE:
         field = ("compaction",) if store.compaction else ("lifecycle",) if store.lifecycle and store.lifecycle.consolidation == "summarize" else ("forgetting",)
         problem(field, f"{board.name} does not summarize", "strategy truncate or sliding-window", key=True)
-    if store.retention and (store.retention.max_entries or 0) > MAX_ENTRIES:
-        problem(("retention", "max_entries"), f"{board.name} keeps at most {MAX_ENTRIES}", f"set it to {MAX_ENTRIES} or less")

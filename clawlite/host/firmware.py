@@ -31,7 +31,7 @@ CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a mode
 ENTRIES = ("main",)                     # what a board starts by name
 KEEP_SENTENCES = ("main", "errors")     # said when nothing else works
 SEEN_BY_MAKERS = ("pins",)              # handlers in tools.py get one as ``board``
-NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "netaddress", "netrules", "memory_methods", "instant")      # no tool of a board connects
+NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "netaddress", "netrules")      # no tool of a board connects
 
 
 def sources() -> dict[str, pathlib.Path]:

@@ -39,14 +39,14 @@ def start(path: str) -> tuple:
     return end, os.stat(path)[6] - end
 
 
-def walk(path: str):
-    """Yield (offset, length) of each payload, the oldest first, to the first record that is torn or damaged; path: there is a file.
+def walk(path: str, at: int = 0):
+    """Yield (offset, length) of each payload from *at* on, the oldest first, to the first record that is torn or damaged; path: there is a file.
 
     Cost  reads all of it, 128 bytes at a time.
     """
     with open(path, "rb") as file:
         size = file.seek(0, 2)
-        at, piece = 0, bytearray(_PIECE)
+        piece = bytearray(_PIECE)
         while size - at > _HEAD:
             file.seek(at)
             head = file.read(_HEAD)

@@ -8,6 +8,7 @@ from jsontext import dumps, loads
 from stdio import Stdio, is_terminal
 
 _MAX_TASKS = 8
+_MAX_ENTRIES, _ENTRY_HEAP = 4096, 256       # entries that stores have: one for so many bytes of the whole heap, in which it takes 6 (board_stores.py)
 
 
 def assemble(device, image, maker: dict, folder: str, operator: bool):
@@ -62,19 +63,27 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
 
 
 def _stores(device, image, folder: str):
-    """Open what a board keeps: one conversation, the console's.  Raises ``ImageMismatch`` for all else, which ``build --board`` refuses too."""
-    from clawlite.core.memories import CONVERSATION, PER_CHANNEL, PER_IDENTITY, SUMMARIZE, TRUNCATE, TYPES, stores
+    """Open what a board keeps: its stores, and the console's conversation.  Raises ``ImageMismatch`` for the rest, which ``build --board`` refuses too."""
+    import gc
+    from binascii import crc32
+
+    from clawlite.core.memories import CONVERSATION, PER_CHANNEL, PER_IDENTITY, SUMMARIZE, TRUNCATE, TYPES, VECTOR, WORKSPACE, stores
+    from stores import Stores
     if image.size_of(CONTEXT):
         raise ImageMismatch("the image has context files, which this board does not read", "build it with --board")
-    found = stores(image)
-    for store in found:
-        if store.type != CONVERSATION or store is not found[0] or store.compaction == SUMMARIZE:
+    talks = device.console is not None
+    for store in stores(image):
+        if store.type == WORKSPACE or store.search == VECTOR or store.compaction == SUMMARIZE or store.secret or store.embedding:
             raise ImageMismatch("the store %s (%s) is not one that this board keeps" % (store.name, TYPES[store.type]), "build it with --board")
-        own = "identity/" + image.agent.identity if store.scope == PER_IDENTITY else ""
-        part = "channel/cli" if store.scope == PER_CHANNEL else own
-        if device.console:
+        if talks and store.type == CONVERSATION:
             from conversation import Conversation
+            own = "identity/" + image.agent.identity if store.scope == PER_IDENTITY else ""
+            part = "channel/cli" if store.scope == PER_CHANNEL else own
             Conversation(device.agent, (store.name, part, store.max_entries, store.max_age_s, store.compaction == TRUNCATE), folder, device.epoch_s)
+            talks = False
+    path = "%s/memory-%08x.log" % (folder, crc32(image.agent.name.encode()) & 0xffffffff)      # another agent on this board has its own
+    device.stores = Stores(device.agent, path, device.epoch_s, min(_MAX_ENTRIES, (gc.mem_free() + gc.mem_alloc()) // _ENTRY_HEAP), (loads, dumps))
+    device.agent.memories = device.stores.methods
 
 
 def _bank(rows: list, now_ms):

@@ -21,7 +21,7 @@ class Clock:
 
     def epoch_s(self):
         """Return seconds since 1970, or None while nobody has set the clock."""
-        now = time.time() + (_EPOCH_2000 if time.gmtime(0)[0] == 2000 else 0)
+        now = int(time.time()) + (_EPOCH_2000 if time.gmtime(0)[0] == 2000 else 0)
         return now if now > _SET else None
 
     def both(self) -> tuple:

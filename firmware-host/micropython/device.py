@@ -262,6 +262,8 @@ class Device:
         elif kind == E.KEEP:
             from journal import keep
             self.agent.done(effect[1], keep(self.folder, effect[2], effect[3], effect[4], self.epoch_s()), self.now_ms())
+        elif kind == E.REMEMBER:
+            self.agent.done(effect[1], self.stores.run(effect[2], effect[3], effect[4], effect[5]), self.now_ms())
         elif kind == E.EXIT:
             self.code = effect[1]
         else:

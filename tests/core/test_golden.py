@@ -45,6 +45,10 @@ def test_9_3_1_and_11_for_an_operator_of_level_1():
     check("least-operator")
 
 
+def test_9_3_4_for_an_operator_of_level_3():
+    check("memory-operator")
+
+
 def test_a_wrong_transcript_is_told():
     transcript = read("gates-console")
     transcript["steps"][1][3][0][1] = "Thrice."

@@ -12,7 +12,8 @@ from clawlite.core.builtin import HANDLERS
 from clawlite.core.console import Console
 from clawlite.core.frame import TOO_LONG, Framer
 from clawlite.core.handlers import Handlers
-from clawlite.core.image import GUARD, PINS, Image
+from clawlite.core.image import GUARD, MEMORY, PINS, Image
+from clawlite.core.memory_methods import Memories
 from clawlite.core.pins import SimulatedPins
 from clawlite.core.session import Session
 
@@ -20,7 +21,8 @@ FOLDER = (__file__.rpartition("/")[0] or ".") + "/../golden/"
 
 NAMES = {E.SAY: "say", E.TELL: "tell", E.PROMPT: "prompt", E.SEND: "send", E.LOG: "log", E.RUN: "run", E.CANCEL: "cancel",
          E.RESOLVE: "resolve", E.EXIT: "exit", E.WRITE: "write", E.STORE: "store", E.KEEP: "keep", E.SECRET: "secret",
-         E.OPEN: "open", E.CLOSE: "close"}
+         E.OPEN: "open", E.CLOSE: "close", E.REMEMBER: "remember"}
+EPOCH_MS = 1700000000000        # at the transcript's 0
 
 
 def decoder():
@@ -76,12 +78,21 @@ class Player:
         self._links = links or {}
         self._records = {}
         self.agent.kept = self.kept
+        self.memory = None
+        if image.size_of(MEMORY):
+            from store_world import Kept
+            self.memory = Kept(self.agent, lambda: EPOCH_MS + self.at)
+            self.agent.memories = lambda: Memories(self.agent)
 
     def clock(self) -> int:
         return self.at
 
     def kept(self, key=None):
         return self._records.get(key) if key is not None else (64, 2, 4096, ())
+
+    def close(self):
+        if self.memory:
+            self.memory.close()
 
     def step(self, at: int, what: str, argument) -> list:
         """Do one step at *at* ms; return the effects as lists that JSON can hold."""
@@ -105,6 +116,8 @@ class Player:
             self.session.record(argument.encode(), at)
         elif what == "interrupt":
             self.console.interrupt(at)
+        elif what == "restart":         # of what keeps the stores
+            self.memory.open()
         elif what == "close":
             self.console.close(at)
         else:
@@ -138,6 +151,8 @@ class Player:
         elif kind == E.KEEP:
             self._records[effect[3]] = effect[2], effect[4]
             self.agent.done(effect[1], (True, []), self.at)
+        elif kind == E.REMEMBER:
+            self.agent.done(effect[1], self.memory.run(effect[2], effect[3], effect[4], effect[5]), self.at)
         elif kind == E.RESOLVE:
             self.agent.done(effect[1], (True, self._links.get(effect[2], effect[2])), self.at)
 
@@ -150,6 +165,8 @@ def shown(effect: tuple) -> list:
         return ["cancel"]
     if kind == E.KEEP:
         return ["keep"] + list(effect[2:])
+    if kind == E.REMEMBER:
+        return ["remember", effect[2], effect[3].name, effect[4]]
     if kind == E.SEND and isinstance(effect[1], dict) and effect[1].get("error", {}).get("code") == -32700:
         effect[1]["error"]["message"] = "(a decoder's own words)"
     return [NAMES[kind], effect[-1]]
@@ -158,8 +175,11 @@ def shown(effect: tuple) -> list:
 def play(transcript: dict) -> list:
     """Return the first difference as [step, expected, got], or None when the transcript plays as recorded."""
     player = Player(transcript["agent"], transcript["mode"], transcript.get("links"))
-    for at, what, argument, expected in transcript["steps"]:
-        got = player.step(at, what, argument)
-        if got != expected:
-            return [[at, what, argument], expected, got]
-    return None
+    try:
+        for at, what, argument, expected in transcript["steps"]:
+            got = player.step(at, what, argument)
+            if got != expected:
+                return [[at, what, argument], expected, got]
+        return None
+    finally:
+        player.close()

@@ -41,7 +41,7 @@ def test_it_goes_on_after_an_end(talk, server, tmp_path, scope):
     talk(image, "my cat is Mia", "look at bed 2")
     said = talk(image, "and now?", "/memory")
     assert shown(server.requests[-1]) == turns("my cat is Mia", "look at bed 2") + ["user and now?"]
-    assert "This conversation goes on after a restart.\n" in said and "see this conversation again: 3 turns" in said
+    assert "talk keeps this conversation over sessions.\n" in said and "see this conversation again: 3 turns" in said
 
 
 def test_an_agent_without_a_store_has_no_file(talk, server, tmp_path):

@@ -122,23 +122,39 @@ def test_a_promise_needs_its_store(tmp_path):
 
 
 @pytest.mark.parametrize("more, said", [
-    ({"type": "semantic"}, "stores[1].type: pico keeps no semantic store - leave it out, or"),
-    ({"type": "conversation"}, "stores[1].type: pico keeps one conversation store, and this is another - leave it out, or"),
+    ({"type": "semantic"}, None), ({"type": "conversation", "retention": {"max_entries": 501}}, None), ({"type": "checkpoint"}, None),
+    ({"type": "key-value", "scope": "per-identity", "retention": {"max_age": "1d", "max_entries": 833}}, None),
+    ({"type": "key-value", "retention": {"max_entries": 834}},
+     "stores[1].retention.max_entries: pico keeps at most 933 entries, all stores together, found 934 - set it to less, or"),
+    ({"type": "semantic", "search": {"strategy": "fts-only", "top_k": 5}, "compaction": {"strategy": "truncate"}}, None),
+    ({"type": "workspace"}, "stores[1].type: pico keeps no workspace store - leave it out, or"),
+    ({"type": "semantic", "search": {"strategy": "vector-only"}}, "stores[1].search.strategy: pico keeps no vectors - strategy fts-only, or"),
+    ({"type": "semantic", "search": {"strategy": "hybrid"}}, "stores[1].search.strategy: pico keeps no vectors - strategy fts-only, or"),
+    ({"type": "semantic", "search": {"fusion": "reciprocal-rank"}},
+     "stores[1].search.fusion: pico keeps no vectors, and there is nothing to join - leave it out, or"),
+    ({"type": "semantic", "encryption": True}, "stores[1].encryption: pico encrypts no store - leave it out, or"),
+    ({"type": "semantic", "embedding": {"provider_ref": "provider-0", "model": "m", "dimensions": 3}}, "stores[1].embedding: pico keeps no vectors - leave it out, or"),
+    ({"type": "semantic", "backend": "sqlite-vec"}, "stores[1].backend: pico has no sqlite-vec: its stores lie in a log of their own - leave it out, or"),
 ])
-def test_stores_that_a_board_does_not_keep(tmp_path, more, said):
-    assert on_pico(tmp_path, {"name": "talk", "type": "conversation"}, dict(more, name="s")) == [said]
+def test_stores_of_a_board(tmp_path, more, said):
+    assert on_pico(tmp_path, {"name": "talk", "type": "conversation", "retention": {"max_entries": 100}}, dict(more, name="s")) == ([said] if said else [])
+
+
+def test_a_limit_that_all_stores_share_is_said_once(tmp_path):
+    stores = [{"name": name, "type": "key-value", "retention": {"max_entries": 500}} for name in "abc"]
+    assert on_pico(tmp_path, *stores) == ["stores[1].retention.max_entries: pico keeps at most 933 entries, all stores together, found 1,000 - set it to less, or"]
 
 
 @pytest.mark.parametrize("store, said", [
     ({}, None),
     ({"scope": "per-channel", "retention": {"max_age": "30d", "max_entries": 500}, "compaction": {"strategy": "truncate"}}, None),
     ({"compaction": {"enabled": False}, "lifecycle": {"consolidation": "merge"}}, None),
-    ({"backend": "sqlite"}, "stores[0].backend: pico has no sqlite: a conversation lies in a log of its own - leave it out, or"),
-    ({"search": {"strategy": "fts-only"}}, "stores[0].search: pico does not search a conversation - leave it out, or"),
+    ({"backend": "sqlite"}, "stores[0].backend: pico has no sqlite: its stores lie in a log of their own - leave it out, or"),
+    ({"search": {"strategy": "fts-only"}}, None),
     ({"compaction": {"strategy": "summarize"}}, "stores[0].compaction: pico does not summarize - strategy truncate or sliding-window, or"),
     ({"lifecycle": {"consolidation": "summarize"}}, "stores[0].lifecycle: pico does not summarize - strategy truncate or sliding-window, or"),
     ({"forgetting": {"strategy": "summarize"}}, "stores[0].forgetting: pico does not summarize - strategy truncate or sliding-window, or"),
-    ({"retention": {"max_entries": 501}}, "stores[0].retention.max_entries: pico keeps at most 500 - set it to 500 or less, or"),
+    ({"retention": {"max_entries": 501}}, "stores[0].retention.max_entries: pico keeps at most 500 messages of its conversation - set it to 500 or less, or"),
 ])
 def test_what_a_board_does_not_do_with_a_conversation(tmp_path, store, said):
     assert on_pico(tmp_path, dict(store, name="talk", type="conversation")) == ([said] if said else [])

@@ -1,0 +1,264 @@
+"""The log of a board's stores, in records of appendlog.py: read, written anew, and where in it entries stand.  Loaded for one request, and dropped.
+
+    PLACE    kind(1) place(2) JSON [store, part]                              a part of a store; numbers from 1 on
+    ENTRIES  kind(1) place(2) request id(16) CRC(4) count(2), the entries     one request, whole or not at all; no id: the agent's own
+    CUT      kind(1) place(2) n(4)                                            what has a smaller number is gone
+
+    entry    n(4) seconds since 1970(4) ms(2) tag of its key(2) length(2) JSON [content, key, metadata]      0 s: nobody had set the clock
+
+All numbers are big-endian.  What retention, a newer value of a key or a compaction takes away stays in the log until that is written anew:
+when more than half of the entries in it are gone, or it has no room.  Reading it again takes the same entries away.
+"""
+import os
+import struct
+import sys
+from array import array
+from binascii import crc32
+
+from appendlog import MAX_PAYLOAD, rewrite, start, walk
+from clawlite.core.errors import StoreError
+from clawlite.core.memories import CHECKPOINT, KEY_VALUE, stores
+from stores import Place
+
+PLACE, ENTRIES, CUT = 1, 2, 3
+HEAD, ENTRY = ">BH16sIH", ">IIHHH"
+HEAD_BYTES, ENTRY_BYTES = 25, 14
+KEPT_MS = 300000                # so long a request is remembered,
+_KEPT = 64                      # and so many of all stores
+_LEAST_GONE = 32                # entries, for which it is not written anew
+_TRIM = 64                      # positions of entries that are gone, for which an index is not made anew
+_SPARE = 8192                   # bytes of flash that are left for others
+
+
+def load(log, now: int):
+    """Read the log of ``stores.Stores``.  Raises ``StoreError`` for a damaged one, ``OSError``."""
+    log.places, log.gone, log.kept = None, 0, 0
+    log.requests, log.marks = array("I"), array("H")
+    end, torn = start(log.path)
+    if torn:
+        _check_torn(log.path, end, torn)
+    places, kinds = [], {store.name: store for store in stores(log.agent.image)}
+    for file, kind, number, offset, length in _records(log.path) if end else ():
+        if kind == PLACE:
+            store, part = log.loads(file.read(length - 3))
+            places.append(Place(number, store, part))
+        elif kind == CUT:
+            cut(log, places[number - 1], file, struct.unpack(">I", file.read(4))[0])
+        else:
+            _take(log, places[number - 1], kinds, file, offset)
+    log.places, log.end = places, end
+    log.room = _room(log)
+
+
+def _records(path: str):
+    """Yield (file behind them, kind, place, offset, length) of the records of the log."""
+    with open(path, "rb") as file:
+        for offset, length in walk(path):
+            file.seek(offset)
+            kind, number = struct.unpack(">BH", file.read(3))
+            yield file, kind, number, offset, length
+
+
+def _check_torn(path: str, end: int, torn: int):
+    """Say that what a power cut has torn is lost.  Raises ``StoreError`` where it is no torn end: nothing is repaired by itself then."""
+    with open(path, "rb") as file:
+        file.seek(end)
+        length = int.from_bytes(file.read(4), "big")
+    if torn > MAX_PAYLOAD + 8 or next(walk(path, end + 8 + length), None):
+        raise StoreError("the memory %s is damaged at byte %d; %d bytes behind it cannot be read" % (path, end, torn),
+                         "copy it to a computer, and remove it to begin anew", {"cause": "damaged"})
+    sys.stderr.write("clawlite: the memory's last %d bytes were not whole, and are lost\n" % torn)
+
+
+def _take(log, place, kinds: dict, file, offset: int):
+    """Put the entries of the record at *offset* into the index."""
+    _, _, request, _, count = _head(file, offset)
+    if request != bytes(16):
+        remember(log, offset, request)
+    at = offset + HEAD_BYTES
+    for _ in range(count):
+        file.seek(at)
+        n, seconds, ms, tag, size = struct.unpack(ENTRY, file.read(ENTRY_BYTES))
+        add(log, place, kinds.get(place.store), file, at, (n, seconds * 1000 + ms, tag))
+        at += ENTRY_BYTES + size
+
+
+def _head(file, offset: int) -> tuple:
+    file.seek(offset)
+    return struct.unpack(HEAD, file.read(HEAD_BYTES))
+
+
+def place_of(log, store, part: str):
+    """Return the place of a part, or None."""
+    for place in log.places:
+        if place.store == store.name and place.part == part:
+            return place
+    return None
+
+
+def remember(log, offset: int, request: bytes):
+    """Remember where the record of a request stands."""
+    if len(log.requests) >= _KEPT:
+        log.requests, log.marks = log.requests[_KEPT // 2:], log.marks[_KEPT // 2:]
+    log.requests.append(offset)
+    log.marks.append(crc32(request) & 0xffff)
+
+
+def asked(log, request: bytes, now: int):
+    """Return (CRC of its entries, its place, number of its first entry, how many) of a request that is remembered, or None."""
+    mark = crc32(request) & 0xffff
+    for number in range(len(log.requests) - 1, -1, -1):
+        if log.marks[number] == mark:
+            with open(log.path, "rb") as file:
+                _, place, of, crc, count = _head(file, log.requests[number])
+                n, at = head(file, log.requests[number] + HEAD_BYTES)
+            if of == request and (not now or not at or now - at <= KEPT_MS):
+                return crc, log.places[place - 1], n, count
+    return None
+
+
+# -- entries
+
+def head(file, offset: int) -> tuple:
+    """Return (n, ms since 1970 or 0) of the entry at *offset*."""
+    file.seek(offset)
+    n, seconds, ms = struct.unpack(">IIH", file.read(10))
+    return n, seconds * 1000 + ms
+
+
+def read(log, file, offset: int) -> tuple:
+    """Return (n, ms since 1970 or 0, content, key or None, metadata or None) of the entry at *offset*."""
+    file.seek(offset)
+    n, seconds, ms, _, size = struct.unpack(ENTRY, file.read(ENTRY_BYTES))
+    content, key, metadata = log.loads(file.read(size))
+    return n, seconds * 1000 + ms, content, key, metadata
+
+
+def tag_of(key) -> int:
+    """Return the 16 bits of a key that are in memory; 0 for none."""
+    return crc32(key.encode()) & 0xffff or 1 if key else 0
+
+
+def positions(place, tag: int = 0):
+    """Yield the positions of what is not gone, the newest first; with *tag*, of the entries that have it."""
+    for i in range(len(place.offsets) - 1, place.first - 1, -1):
+        if place.offsets[i] and (not tag or place.tags[i] == tag):
+            yield i
+
+
+def add(log, place, store, file, offset: int, entry: tuple):
+    """Put the entry at *offset* into the index; what it takes the place of, and what the store has no room for, goes.
+
+    entry  (n, ms, tag of its key);  store  None: the image has it no more
+    """
+    n, at, tag = entry
+    most = store and (1 if store.type == KEY_VALUE else store.snapshots if store.type == CHECKPOINT else None)
+    if most and tag:
+        _shadow(log, place, file, (offset, tag), most - 1)
+    place.offsets.append(offset)
+    place.tags.append(tag)
+    place.count += 1
+    place.last, place.at = n, max(at, place.at)
+    if store and store.max_entries:
+        if store.type != KEY_VALUE:
+            cut(log, place, file, n - store.max_entries + 1)
+        elif place.count > store.max_entries:
+            _drop(log, place, place.first)
+    _trim(place)
+
+
+def _shadow(log, place, file, newest: tuple, keep: int):
+    """Take away the values of the key of the entry at offset ``newest[0]`` that are not among the *keep* last ones before it."""
+    found = list(positions(place, newest[1]))
+    if len(found) > keep:
+        key = read(log, file, newest[0])[3]
+        for i in found:
+            if read(log, file, place.offsets[i])[3] == key:
+                keep -= 1
+                if keep < 0:
+                    _drop(log, place, i)
+
+
+def _drop(log, place, i: int):
+    """Take away the entry at position *i*."""
+    place.offsets[i] = 0
+    place.count -= 1
+    log.gone += 1
+    while place.first < len(place.offsets) and not place.offsets[place.first]:
+        place.first += 1
+
+
+def _trim(place):
+    """Make the index anew when much of it is gone: positions change."""
+    if len(place.offsets) - place.count > _TRIM + place.count // 4:
+        alive = [i for i in range(place.first, len(place.offsets)) if place.offsets[i]]
+        place.offsets, place.tags = array("I", [place.offsets[i] for i in alive]), array("H", [place.tags[i] for i in alive])
+        place.first = 0
+
+
+def cut(log, place, file, n: int):
+    """Take away what has a number below *n*."""
+    while place.count and head(file, place.offsets[place.first])[0] < n:
+        _drop(log, place, place.first)
+
+
+def expire(log, place, store, file, now: int):
+    """Take away what is too old.  An entry without a time is as old as the next one that has one."""
+    below = 0
+    if store.max_age_s and now:
+        for i in range(place.first, len(place.offsets)):
+            n, at = head(file, place.offsets[i]) if place.offsets[i] else (0, 0)
+            if at >= now - store.max_age_s * 1000:
+                break
+            if at:
+                below = n + 1
+    cut(log, place, file, below)
+
+
+# -- room
+
+def tidy(log, now: int, coming: int):
+    """Write the log anew when it is worth while, or when *coming* bytes more need it.  Raises ``StoreError`` when there is no room for them."""
+    alive = sum([place.count for place in log.places])
+    if log.gone > log.kept + _LEAST_GONE and log.gone > alive or log.gone > log.kept and log.end + coming > log.room:
+        rewrite(log.path, _wanted(log, now))
+        load(log, now)
+        log.kept = log.gone
+    elif log.end + coming > log.room:
+        log.room = _room(log)           # others may have made some
+    if coming and log.end + coming > log.room:
+        raise StoreError("the memory %s has %d bytes, and the flash has no room for more" % (log.path, log.end),
+                         "remove what is old: retention, or claw.memory.compact", {"cause": "full"})
+
+
+def _room(log) -> int:
+    """Return the bytes that the log may have: half of what it and the free flash are, so that it can always be written anew."""
+    about = os.statvfs(log.path.rpartition("/")[0] or ".")
+    return (log.end + about[0] * about[3] - _SPARE) // 2
+
+
+def _wanted(log, now: int):
+    """Yield (offset, length) of the records that still count."""
+    at = [place.first for place in log.places]
+    cuts = {number: offset for _, kind, number, offset, _ in _records(log.path) if kind == CUT}
+    for file, kind, number, offset, length in _records(log.path):
+        if kind == PLACE or kind == CUT and cuts[number] == offset or kind == ENTRIES \
+                and _counts(log, log.places[number - 1], at, file, (offset, length, now)):
+            yield offset, length
+
+
+def _counts(log, place, at: list, file, record: tuple) -> bool:
+    """Return whether a record of entries has one that is not gone, the newest of its place, or a request that is remembered.
+
+    at  where to look in the index of each place: records come in its order
+    """
+    offset, length, now = record
+    end, i = offset + length, at[place.number - 1]
+    while i < len(place.offsets) and place.offsets[i] < offset:
+        i += 1
+    at[place.number - 1] = i
+    if i < len(place.offsets) and place.offsets[i] < end:
+        return True
+    _, _, request, _, count = _head(file, offset)
+    n, when = head(file, offset + HEAD_BYTES)
+    return n <= place.last < n + count or request != bytes(16) and offset >= log.requests[0] and (not now or not when or now - when <= KEPT_MS)

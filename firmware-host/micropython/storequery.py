@@ -1,0 +1,117 @@
+"""Questions to a board's stores: by key, by time, by words.  Loaded for one request, and dropped.
+
+1. The outcome is that of linux/memory_stores.py and memory_search.py, in the same order: without an index of words a Pi too scores each entry by
+   itself, each word of the question weighing the same (it does so up to 512 entries of a part).
+2. Cost: a question by words reads every entry of its part once; words are made only of those that may have one of the first three.
+3. An answer is bounded by what a board can say at once; ``truncated`` says that there is more.
+"""
+from clawlite.core.clock import iso8601
+from clawlite.core.errors import InvalidParams
+from clawlite.core.memories import KEY_VALUE
+from storelog import expire, head, place_of, positions, read, tag_of
+
+MAX_WORDS = 12                  # of a question
+MAX_RARE = 3                    # by which entries are found; the others count in the score
+MAX_ANSWER = 8192               # characters of content in one answer; an entry counts _EACH besides, for the objects that it is made of
+_EACH = 192
+
+
+def query(log, store, part: str, details: tuple, now: int) -> dict:
+    kind, what, top, vector = details
+    if vector is not None:
+        raise InvalidParams("query.vector: a board keeps no vectors", "ask with words alone")
+    place = place_of(log, store, part)
+    if place is None:
+        return {"entries": []}
+    with open(log.path, "rb") as file:
+        expire(log, place, store, file, now)
+        if kind == "key":
+            most = 1 if store.type == KEY_VALUE else min(top, store.snapshots or top)
+            return _answer(log, place, file, _by_key(log, place, file, what, most), top)
+        if kind == "time-range":
+            answer = _answer(log, place, file, _by_time(place, file, what), top)
+            answer["entries"].reverse()
+            return answer
+        return _answer(log, place, file, _by_words(log, place, file, what, top), top)
+
+
+def _by_key(log, place, file, key: str, most: int):
+    """Yield (offset, None) of the newest *most* entries of *key*, the newest first."""
+    for i in positions(place, tag_of(key)):
+        if most and read(log, file, place.offsets[i])[3] == key:
+            most -= 1
+            yield place.offsets[i], None
+
+
+def _by_time(place, file, span: tuple):
+    """Yield (offset, None) of the entries in *span* (first and last ms), the newest first; those without a time are in none."""
+    for i in positions(place):
+        at = head(file, place.offsets[i])[1]
+        if at and at < span[0]:
+            return
+        if at and at <= span[1]:
+            yield place.offsets[i], None
+
+
+def _by_words(log, place, file, text: str, top: int) -> list:
+    """Return [(offset, score 0..1), ...] of the best *top* entries, the best first."""
+    from words import words
+    wanted = []
+    for word in words(text):
+        if word not in wanted and len(wanted) < MAX_WORDS:
+            wanted.append(word)
+    found = []
+    for i in positions(place) if wanted else ():
+        n, _, content, _, _ = read(log, file, place.offsets[i])
+        if not isinstance(content, str):
+            content = log.dumps(content)
+        if _may_have(content, wanted[:MAX_RARE]):
+            score = round(_score(words(content), wanted), 4)
+            if score:
+                found.append((-score, -n, place.offsets[i]))
+                if len(found) > 2 * top + 32:
+                    found = sorted(found)[:top]
+    return [(offset, -score) for score, _, offset in sorted(found)[:top]]
+
+
+def _may_have(content: str, wanted: list) -> bool:
+    """Return False for a text that has none of the words, as far as that is told at once."""
+    data = content.lower().encode()
+    if not content or len(data) > len(content):
+        return len(data) > 0
+    for word in wanted:
+        if word in data:
+            return True
+    return False
+
+
+def _score(there: list, wanted: list) -> float:
+    """Return how much of the question *there*, the words of an entry, have: more of a word the more often it is there, less in a long text."""
+    total, length = 0.0, 0.2 + len(there) / 400
+    for word in wanted:
+        count = 0
+        for one in there:
+            if one == word:
+                count += 1
+        total += count / (count + length)
+    return total / len(wanted)
+
+
+def _answer(log, place, file, rows, top: int) -> dict:
+    """Return {"entries"} of at most *top* of *rows* as callers see them; with "truncated" when there are more, or they are too long."""
+    found, size = [], 0
+    for offset, score in rows:
+        n, at, content, key, metadata = read(log, file, offset)
+        size += len(content if isinstance(content, str) else log.dumps(content)) + _EACH
+        if len(found) >= top or found and size > MAX_ANSWER:
+            return {"entries": found, "truncated": True}
+        entry = {"id": "entry-%d-%d" % (place.number, n), "content": content,
+                 "timestamp": "%s.%03dZ" % (iso8601(at // 1000)[:-1], at % 1000) if at else "unset"}
+        if score is not None:
+            entry["score"] = score
+        if key is not None:
+            entry["key"] = key
+        if metadata is not None:
+            entry["metadata"] = metadata
+        found.append(entry)
+    return {"entries": found}

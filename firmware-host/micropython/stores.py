@@ -1,0 +1,78 @@
+"""The stores of a board (docs/memory.md, ADR 0058): one log in its flash, and where in it each entry stands.
+
+What stays in memory is this: six bytes an entry, and the parts.  What works on it is loaded for one request and dropped: storelog.py,
+storewrite.py, storequery.py.  A fault of the flash is the outcome of the request that meets it; the next one reads the log again.
+"""
+from array import array
+
+from clawlite.core.errors import ClawError, ParseError, QueryFailed, StoreError, unexpected
+
+_CAUSES = {28: ("the flash is full", "make room in it"), 30: ("it cannot be written", "make the flash writable"),
+           13: ("it cannot be written", "make the flash writable"), 1: ("it cannot be written", "make the flash writable")}
+
+
+class Place:
+    """One part of one store.
+
+    store, part  as the log has them;  number: how callers see it in ids
+    last, at     number of the newest entry, 0 before the first; ms since 1970 of the newest that has a time, 0 without one
+    offsets      array('I'): where each entry stands in the log, the oldest first; 0 for one that is gone
+    tags         array('H'): 16 bits of the CRC-32 of its key, 0 without one
+    first, count position of the first that is not gone, and how many are not
+    asked        number of the newest entry when its compaction was last asked for
+    """
+
+    def __init__(self, number: int, store: str, part: str):
+        self.number, self.store, self.part = number, store, part
+        self.last = self.at = self.first = self.count = self.asked = 0
+        self.offsets, self.tags = array("I"), array("H")
+
+
+class Stores:
+    """All stores of one agent.
+
+    agent    ``agent.Agent``
+    path     of the log
+    epoch_s  function -> seconds since 1970, or None while nobody has set the clock
+    most     entries that all stores may have together
+    codecs   (loads, dumps)
+    Public, for what works on it: ``places``, None before the log was read; ``end`` of what is whole in it; ``room``, bytes that it may have;
+    ``gone``, entries in it that count no more, ``kept`` of them when it was written anew for the sake of requests; ``requests``, ``marks``: offset and 16 bits of the id of the newest requests.
+    """
+
+    def __init__(self, agent, path: str, epoch_s, most: int, codecs: tuple):
+        self.agent, self.path, self.epoch_s, self.most = agent, path, epoch_s, most
+        self.loads, self.dumps = codecs
+        self.places = None
+        self.end = self.room = self.gone = self.kept = 0
+        self.requests, self.marks = array("I"), array("H")
+
+    def methods(self):
+        """Return the operator's methods (memory_methods.py)."""
+        from clawlite.core.memory_methods import Memories
+        return Memories(self.agent)
+
+    def run(self, verb: str, store, part, details) -> tuple:
+        """Return the outcome of a REMEMBER effect; the verbs are those of linux/memory_stores.py."""
+        try:
+            now = (self.epoch_s() or 0) * 1000
+            if self.places is None:
+                from storelog import load
+                load(self, now)
+            if verb == "query":
+                from storequery import query
+                return True, query(self, store, part, details, now)
+            from storewrite import VERBS
+            return True, VERBS[verb](self, store, part, details, now)
+        except ParseError as e:
+            return False, QueryFailed("the memory %s: %s" % (self.path, e.message), "copy it to a computer, and remove it to begin anew")
+        except ClawError as e:
+            return False, e
+        except OSError as e:
+            self.places = None
+            number = e.args[0] if e.args else 0
+            what, hint = _CAUSES.get(number, ("it cannot be read or written (%s)" % e, "look at the flash"))
+            return False, StoreError("the memory %s: %s" % (self.path, what), hint, {"cause": number})
+        except Exception as e:          # MemoryError too
+            self.places = None
+            return False, unexpected(e)

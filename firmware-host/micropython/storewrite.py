@@ -1,0 +1,148 @@
+"""What writes into a board's stores: store and compact.  Loaded for one request, and dropped.
+
+The verbs are those of linux/memory_stores.py, with the same outcomes.  What returns is in flash, whole, and survives a power cut.
+"""
+import struct
+from binascii import crc32, unhexlify
+
+from appendlog import MAX_PAYLOAD, append
+from clawlite.core.errors import InvalidParams, StoreError
+from clawlite.core.memories import CONVERSATION, KEY_VALUE, SEMANTIC, TRUNCATE
+from storelog import CUT, ENTRIES, ENTRY, HEAD, HEAD_BYTES, KEPT_MS, PLACE, add, asked, cut, expire, head, place_of, positions, remember, tag_of, tidy
+from stores import Place
+
+MAX_CONTENT = 4096              # bytes of one entry
+MAX_PLACES = 32                 # of all stores
+WINDOW = 1000                   # entries that a compaction leaves where the store names no number
+
+
+def _new(log, store, part: str):
+    """Return the place of *part*, which is new.  Raises ``StoreError``."""
+    if len(log.places) >= MAX_PLACES:
+        raise StoreError("store %s: this board keeps %d parts, and takes no other identity or channel" % (store.name, MAX_PLACES), "use a store of scope global")
+    place = Place(len(log.places) + 1, store.name, part)
+    log.end = append(log.path, struct.pack(">BH", PLACE, place.number) + log.dumps([store.name, part]).encode(), log.end)
+    log.places.append(place)
+    return place
+
+
+def _store(log, store, part: str, details: tuple, now: int) -> dict:
+    request_id, entries = details
+    texts = [_text(log, entry, number) for number, entry in enumerate(entries)]
+    size = sum([len(text) for text in texts]) + 14 * len(texts) + HEAD_BYTES
+    if size > MAX_PAYLOAD:
+        raise InvalidParams("entries: expected at most %d bytes at once, got %d" % (MAX_PAYLOAD, size), "send fewer at once")
+    request = unhexlify(request_id.replace("-", "")) if request_id else bytes(16)
+    mark = _mark([store.name, part, [entry[:3] for entry in entries]], 0)
+    known = asked(log, request, now) if request_id else None
+    if known:
+        if known[0] != mark:
+            raise InvalidParams("context.request_id: another request had this id within %d s" % (KEPT_MS // 1000), "send a new id with new entries")
+        return _stored(known[1], known[2], known[3])
+    tidy(log, now, size + 600)          # and a new place's record
+    place = place_of(log, store, part) or _new(log, store, part)
+    _check_room(log, place, store, entries)
+    at = max(now, place.at) if now else 0
+    _write(log, place, store, (request, mark), [(place.last + 1 + i, at, tag_of(entries[i][0]), texts[i]) for i in range(len(texts))])
+    stored = _stored(place, place.last - len(texts) + 1, len(texts))
+    if store.compacts and store.compaction == TRUNCATE and _is_full(log, place, store, now):
+        stored["is_full"] = True
+    return stored
+
+
+def _stored(place, first: int, count: int) -> dict:
+    return {"stored": count, "ids": ["entry-%d-%d" % (place.number, n) for n in range(first, first + count)]}
+
+
+def _text(log, entry: tuple, number: int) -> bytes:
+    """Return an entry as it stands in the log."""
+    key, content, metadata, vector = entry
+    if vector is not None:
+        raise InvalidParams("entries[%d].vector: a board keeps no vectors" % number, "leave it out: entries are found by their words")
+    if len((content if isinstance(content, str) else log.dumps(content)).encode()) > MAX_CONTENT:
+        raise InvalidParams("entries[%d].content: expected at most %d bytes" % (number, MAX_CONTENT))
+    return log.dumps([content, key, metadata]).encode()
+
+
+def _mark(value, crc: int) -> int:
+    """Return a CRC-32 of *value* that does not depend on the order of keys."""
+    if isinstance(value, dict):
+        for key in sorted(value):
+            crc = _mark(value[key], crc32(key.encode() + b"\n", crc))
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            crc = _mark(item, crc32(b",", crc))
+    else:
+        crc = crc32((value if isinstance(value, str) else repr(value)).encode(), crc)
+    return crc & 0xffffffff
+
+
+def _check_room(log, place, store, entries: list):
+    """Raise ``StoreError`` when the index would have more entries than this board has memory for."""
+    more = len(entries)
+    total = sum([place.count for place in log.places]) + more
+    if total > log.most and store.type == KEY_VALUE:
+        more -= sum([1 for entry in entries if next(positions(place, tag_of(entry[0])), None) is not None])
+    total = total - len(entries) + (min(more, max(0, store.max_entries - place.count)) if store.max_entries else more)
+    if total > log.most:
+        raise StoreError("the memory would have %d entries, and this board has room for %d" % (total, log.most),
+                         "give each store retention.max_entries, or send claw.memory.compact", {"cause": "full"})
+
+
+def _write(log, place, store, record: tuple, entries: list):
+    """Append a record (request, mark) of *entries* [(n, ms, tag, bytes)], and put them into the index."""
+    request, mark = record
+    payload = bytearray(struct.pack(HEAD, ENTRIES, place.number, request, mark, len(entries)))
+    for n, at, tag, text in entries:
+        payload.extend(struct.pack(ENTRY, n, at // 1000, at % 1000, tag, len(text)))
+        payload.extend(text)
+    log.end = append(log.path, payload, log.end)
+    offset = log.end - len(payload)
+    if request != bytes(16):
+        remember(log, offset, request)
+    offset += HEAD_BYTES
+    with open(log.path, "rb") as file:
+        for n, at, tag, text in entries:
+            add(log, place, store, file, offset, (n, at, tag))
+            offset += 14 + len(text)
+
+
+def _is_full(log, place, store, now: int) -> bool:
+    """Return whether it should be compacted; that is not asked again before some entries more have come."""
+    most = store.max_entries or WINDOW
+    if place.last - place.asked < max(8, most // 8) and place.asked:
+        return False
+    with open(log.path, "rb") as file:
+        expire(log, place, store, file, now)
+    if place.count < most:
+        return False
+    place.asked = place.last
+    return True
+
+
+# -- compact
+
+def _compact(log, store, part, strategy: int, now: int) -> tuple:
+    before = after = 0
+    most = store.max_entries or WINDOW
+    keep = max(1, most // 2) if strategy == TRUNCATE else most
+    for place in [place for place in log.places if place.store == store.name and part in (None, place.part)]:
+        with open(log.path, "rb") as file:
+            expire(log, place, store, file, now)
+            before += place.count
+            if place.count > keep and store.type in (CONVERSATION, SEMANTIC):
+                left, n = keep, 0
+                for i in positions(place):
+                    left -= 1
+                    if not left:
+                        n = head(file, place.offsets[i])[0]
+                        break
+                log.end = append(log.path, struct.pack(">BHI", CUT, place.number, n), log.end)
+                cut(log, place, file, n)
+            after += place.count
+    if log.places and log.end:
+        tidy(log, now, 0)
+    return before, after
+
+
+VERBS = {"store": _store, "compact": _compact}

@@ -1,0 +1,55 @@
+"""Words of a text, as linux/memory_search.py has them, where there is no unicodedata: runs of letters and digits, without case and marks.
+
+1. What this knows: ASCII; Latin-1 and Latin Extended-A; the case of Greek and Cyrillic, and their letters with marks; combining marks.
+2. All else from U+0080 on is a letter as it stands, but for punctuation, symbols and emoji, which part words.
+"""
+# U+00C0..U+017F: the letter without its mark; "*": no mark, only case; "?": two letters or none
+_LATIN = b"aaaaaa*ceeeeiiii*nooooo *uuuuy**aaaaaa*ceeeeiiii*nooooo *uuuuy*yaaaaaaccccccccdd**eeeeeeeeeegggggggghh**iiiiiiiii*??jjkk*llllll??**nnnnnn?**" \
+         b"oooooo**rrrrrrsssssssstttt**uuuuuuuuuuuuwwyyyzzzzzzs"
+_MARKED = "ΆΈΉΊΌΎΏΐΪΫάέήίΰϊϋόύώЀЁЃЇЌЍЎЙйѐёѓїќѝўȘșȚț"
+_PLAIN = "αεηιουωιιυαεηιυιυουωеегікиуииеегікиуsstt"
+_APART = ((0x80, 0xA9), (0xAB, 0xB1), (0xB4, 0xB4), (0xB6, 0xB8), (0xBB, 0xBF), (0x2000, 0x206F), (0x20A0, 0x20CF), (0x2190, 0x245F), (0x2500, 0x2BFF),
+          (0x3000, 0x3004), (0x3008, 0x3020), (0xFE00, 0xFE6F), (0x1F000, 0x1FAFF))       # of U+0080.. what parts words
+_LETTERS = {0xAA: "a", 0xB2: "2", 0xB3: "3", 0xB5: "μ", 0xB9: "1", 0xBA: "o"}
+
+
+def words(text: str) -> list:
+    """Return the words of *text*, each as bytes of UTF-8.  Cost: one pass, 10 us a character on a slow board."""
+    data = text.lower().encode()
+    if len(data) > len(text):
+        data = "".join([c if c < "\x80" else _folded(c) for c in text.lower()]).encode()
+    found, start = [], -1
+    for at, c in enumerate(data):
+        if 97 <= c <= 122 or 48 <= c <= 57 or c > 127:
+            if start < 0:
+                start = at
+        elif start >= 0:
+            found.append(data[start:at])
+            start = -1
+    return found + [data[start:]] if start >= 0 else found
+
+
+def _folded(c: str) -> str:
+    """Return a character from U+0080 on as it stands in a word; a space where it is in none, nothing for a mark."""
+    n = ord(c)
+    if 0xC0 <= n < 0x180:
+        plain = chr(_LATIN[n - 0xC0])
+        if plain == "?":
+            return c
+        if plain != "*":
+            return plain
+        upper = n < 0xDF or n > 0x100 and n not in (0x131, 0x138) and n % 2 == (n in (0x141, 0x142))
+        return chr(n + (32 if n < 0x100 else 1)) if upper else c
+    if 0x391 <= n <= 0x3A9 or 0x410 <= n <= 0x42F and n != 0x419:
+        return chr(n + 32)
+    at = _MARKED.find(c)
+    if at >= 0:
+        return _PLAIN[at]
+    if 0x400 <= n <= 0x40F:
+        return chr(n + 80)
+    if 0x300 <= n <= 0x36F:
+        return ""
+    for first, last in _APART:
+        if first <= n <= last:
+            return " "
+    return _LETTERS.get(n, c)

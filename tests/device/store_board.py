@@ -1,0 +1,127 @@
+"""The stores of a board whose flash fails, for test_board_stores.py: littlefs on a RAM disk, on MicroPython.
+
+    micropython store_board.py WHAT OUT        OUT is JSON
+
+power   requests are stored, compacted and written anew; for each moment at which power can go: {"states", "wrong": [[state, what is there], ...], "anew": bool}
+full    what is said while the flash fills, and when there is room again
+"""
+import json
+import os
+import sys
+import vfs
+
+from clawlite.core.memories import KEY_VALUE, SEMANTIC, TRUNCATE, WINDOW, Store
+from jsontext import dumps, loads
+from ram_disk import Disk, states
+from stores import Stores
+
+_BLOCK = 512
+_ID = "c1a00000-0000-4000-8000-%012d"
+_RECORDS = [["notes", SEMANTIC, 0, None, 40, WINDOW, False, 0, 0, 10, False, None, None, None, False, None, None],
+            ["facts", KEY_VALUE, 0, None, None, 0, False, 0, 0, 10, False, None, None, None, False, None, None]]
+clock = [1800000000]
+NOTES, FACTS = [Store(row) for row in _RECORDS]
+
+
+class Agent:
+    def __init__(self):
+        self.image = self
+
+    def section(self, number):
+        return _RECORDS
+
+
+def opened():
+    return Stores(Agent(), "/disk/memory.log", lambda: clock[0], 900, (loads, dumps))
+
+
+def do(log, verb, store, details):
+    done, value = log.run(verb, store, "", details)
+    if not done:
+        raise value
+    return value
+
+
+def put(log, number, store, *entries):
+    return do(log, "store", store, (_ID % number, [(key, content, None, None) for key, content in entries]))["ids"]
+
+
+def contents(log) -> list:
+    found = []
+    for store in (NOTES, FACTS):
+        answer = do(log, "query", store, ("time-range", (0, 1 << 50), 1000, None))
+        found.append([entry["content"] for entry in answer["entries"]])
+    return found
+
+
+def power():
+    disk = Disk(_BLOCK, 128)
+    vfs.VfsLfs2.mkfs(disk)
+    vfs.mount(vfs.VfsLfs2(disk), "/disk")
+    disk.log, begin, log = [], bytearray(disk.data), opened()
+    done = [(0, contents(log))]         # (changes by then, what is there)
+    jobs = [lambda: put(log, 1, NOTES, (None, "n1"), (None, "n2"), (None, "n3")), lambda: put(log, 2, FACTS, ("a", "1"), ("b", "2"))]
+    jobs += [lambda number=number: put(log, 10 + number, FACTS, ("a", "x" * number)) for number in range(35)]
+    jobs += [lambda: put(log, 3, NOTES, *[(None, "m%d" % number) for number in range(39)]), lambda: do(log, "compact", NOTES, TRUNCATE),
+             lambda: put(log, 4, NOTES, (None, "last"))]
+    is_new = False
+    for job in jobs:
+        clock[0] += 20
+        end = log.end
+        job()
+        is_new = is_new or log.end < end
+        done.append((len(disk.log), contents(log)))
+    vfs.umount("/disk")
+    found, wrong, at = 0, [], 0
+    for count, torn in states(begin, disk.log, _BLOCK, 128):
+        while at < len(done) - 1 and count >= done[at + 1][0]:
+            at += 1
+        vfs.mount(vfs.VfsLfs2(torn), "/disk")
+        log = opened()
+        here = contents(log)
+        put(log, 5, NOTES, (None, "more"))
+        may = [done[at][1], done[min(at + 1, len(done) - 1)][1]]
+        if here not in may or contents(log)[0][-1] != "more" or contents(log)[1] != here[1]:
+            wrong.append([count, here, may])
+        vfs.umount("/disk")
+        found += 1
+    return {"states": found, "wrong": wrong[:3], "anew": is_new}
+
+
+def said(log, verb, store, details):
+    done, value = log.run(verb, store, "", details)
+    return None if done else [value.code, value.message, value.hint, value.data]
+
+
+def full():
+    disk = Disk(_BLOCK, 96)
+    vfs.VfsLfs2.mkfs(disk)
+    vfs.mount(vfs.VfsLfs2(disk), "/disk")
+    log, count, refused = opened(), 0, None
+    while refused is None:
+        count += 1
+        refused = said(log, "store", FACTS, (_ID % count, [("k%d" % count, "y" * 400, None, None)]))
+    kept = do(log, "compact", FACTS, WINDOW)[0], do(opened(), "compact", FACTS, WINDOW)[0]
+    again = said(opened(), "query", FACTS, ("key", "k1", 1, None))
+    over = said(log, "store", FACTS, (_ID % 5000, [("k1", "y" * 400, None, None)]))
+    with open("/disk/other", "wb") as file:     # others take what is left for rewrites
+        try:
+            while True:
+                file.write(bytes(512))
+                file.flush()
+        except OSError:
+            pass
+    crowded = said(opened(), "store", NOTES, (_ID % 5001, [(None, "y" * 400, None, None)]))
+    there = do(opened(), "query", FACTS, ("key", "k%d" % (count - 1), 1, None))["entries"][0]["content"]
+    os.remove("/disk/other")
+    with open("/disk/memory.log", "rb") as file:
+        size = file.seek(0, 2)
+    os.remove("/disk/memory.log")       # what a person may do
+    log = opened()
+    mended = put(log, 1, FACTS, ("k1", "new"))
+    return {"count": count, "refused": refused, "kept": kept, "again": again, "over": over, "crowded": crowded, "there": there, "mended": mended, "bytes": size}
+
+
+result = {"power": power, "full": full}[sys.argv[1]]()
+with open(sys.argv[2], "w") as file:
+    file.write(json.dumps(result))
