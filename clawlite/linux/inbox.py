@@ -1,9 +1,11 @@
 """Messages of a queue that are not done yet, in one file (overlap_policy ``queue``): what a broker was told is taken is not lost.
 
     ["+", number, packet id, digest, who, text, correlation]    taken; synced before it is acknowledged
-    ["b", number]   begun          ["-", number]   done         ["m", [[packet id, digest], ...]]   taken last, after a rewrite
+    ["b", number]   begun          ["r", number, text]   its turn has ended so, and the reply has not arrived     ["-", number]   done
+    ["m", [[packet id, digest], ...]]   taken last, after a rewrite
 
-1. What was not done when a process ended begins again: at least once.  What was under way ``MOST_TRIES`` times is given up.
+1. What was not done when a process ended begins again, and what lacks its reply's arrival is replied to again: at least once.  What was under
+way ``MOST_TRIES`` times is given up.
 2. A broker sends again what it was not seen to acknowledge, marked so, with the packet id that it had (MQTT 5, 4.4): what stands among
 the last ``REMEMBERED`` by packet id and content is known.  3. A line that is torn was not acknowledged: it is passed over.
 """
@@ -21,10 +23,11 @@ REWRITE_BYTES = 1 << 20
 
 
 class Item:
-    """One message: *number* in its file, *actor* or "", *text*, *correlation* bytes, how often it has begun."""
+    """One message: *number* in its file, *actor* or "", *text*, *correlation* bytes, how often it has begun, the reply to it or None."""
 
     def __init__(self, number: int, actor: str, text: str, correlation: bytes, begun: int = 0):
         self.number, self.actor, self.text, self.correlation, self.begun = number, actor, text, correlation, begun
+        self.answer = None
 
 
 class Inbox:
@@ -67,6 +70,11 @@ class Inbox:
     def begins(self, item: Item):
         item.begun += 1
         self._note(["b", item.number])
+
+    def answered(self, item: Item, text: str):
+        """The turn of *item* has come to *text*, which is to be sent."""
+        item.answer = text
+        self._note(["r", item.number, text])
 
     def ended(self, item: Item):
         """*item* is done."""
@@ -113,8 +121,11 @@ class Inbox:
 
     def _rewrite(self):
         """Write what is not done to a new file in the place of the old one."""
-        lines = [["m", [list(one) for one in self._ids]]] + [line for item in self.waiting.values() for line in
-                 [["+", item.number, 0, "", item.actor, item.text, item.correlation.hex()]] + [["b", item.number]] * item.begun]
+        lines = [["m", [list(one) for one in self._ids]]]
+        for item in self.waiting.values():
+            lines += [["+", item.number, 0, "", item.actor, item.text, item.correlation.hex()]] + [["b", item.number]] * item.begun
+            if item.answer is not None:
+                lines.append(["r", item.number, item.answer])
         draft = Inbox(None)
         draft._path = self._path + "~"
         try:
@@ -151,6 +162,8 @@ class Inbox:
             self._ids.extend([(packet, digest) for packet, digest in number])
         elif kind == "b":
             self.waiting[number].begun += 1
+        elif kind == "r" and isinstance(line[2], str):
+            self.waiting[number].answer = line[2]
         elif kind == "-":
             self.waiting.pop(number, None)
         elif kind == "+":

@@ -22,7 +22,7 @@ KEEPALIVE_S = 60
 AGAIN_S = (1, 120)              # between attempts to connect: doubled each time
 OVERHEAD = 4096                 # bytes of a message beside its payload: topic and properties
 MAX_CORRELATION = 256           # bytes that a reply carries back
-MAX_OUT = 1000                  # replies that wait for the broker: above it nothing more is taken
+MAX_OUT = 1000                  # replies that are on their way to the broker: then nothing more is taken
 AGAIN_MS = 5000                 # after the disk took nothing
 FOREVER_S = 0xFFFFFFFF          # a session that does not expire (MQTT 5, 3.1.2.11.2)
 LEAVE_S = 1.0
@@ -55,8 +55,7 @@ class Mqtt:
         secure, self._host, self._port, user, secret, client, self._qos, clean, self._topic, self._reply = own
         self._events, self._come = deque(), deque()     # of paho's thread: (kind, ...), and ``Message``
         self._connection = 0
-        self._sent = self._answered = 0         # replies, and those that the broker has
-        self._brakes = False                    # something waits until replies have gone
+        self._arrived, self._open = deque(), {}         # packet ids of what the broker has; packet id -> the Item whose reply that is
         self._is_up = self._is_known = self._told = self._closed = False
         self._left = threading.Event()
         self._again_ms = None
@@ -128,10 +127,8 @@ class Mqtt:
             self._event("dropped")
 
     def _published(self, client, data, mid, reason, properties):
-        self._answered += 1
-        if self._brakes and self._sent - self._answered <= MAX_OUT // 2:
-            self._brakes = False
-            self._wake()
+        self._arrived.append(mid)
+        self._wake()
 
     def _event(self, *event):
         self._events.append(event)
@@ -152,6 +149,10 @@ class Mqtt:
         restored, self._restored = self._restored, []
         for item in restored:
             self._go_on(item)
+        while self._arrived:
+            item = self._open.pop(self._arrived.popleft(), None)
+            if item:
+                self._inbox.ended(item)
         while self._events:
             self._heed(*self._events.popleft())
         now_ms = self._channel.now_ms()
@@ -159,8 +160,7 @@ class Mqtt:
             return
         self._again_ms = None
         batch = []
-        self._brakes = self._sent - self._answered > MAX_OUT
-        while self._come and not self._brakes and (self._inbox is None or len(self._inbox.waiting) + len(batch) < ROOM):
+        while self._come and len(self._open) < MAX_OUT and (self._inbox is None or len(self._inbox.waiting) + len(batch) < ROOM):
             batch.append(self._come.popleft())
         if batch:
             self._take(batch)
@@ -176,34 +176,49 @@ class Mqtt:
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
         """Say *text* to whoever sent *to*: an ``Item``, or the id of an actor."""
-        if isinstance(to, Item):
+        if not isinstance(to, Item):
+            self.send(to, text)
+        elif final and self._inbox and self._reply and text.strip():
+            self._inbox.answered(to, text)
+            self._answer(to)
+        else:
             if text.strip():
                 self.send(to.actor, text, to.correlation)
             if final and self._inbox:
                 self._inbox.ended(to)
                 if self._come:          # there is room for what waits
                     self._wake()
+
+    def _answer(self, item: Item):
+        """Send the reply to *item*, which is done when the broker has it."""
+        packet, wrong = self._publish(item.actor, item.answer, item.correlation)
+        if wrong:
+            self._inbox.ended(item)
         else:
-            self.send(to, text)
+            self._open[packet] = item
 
     def send(self, actor: str, text: str, correlation: bytes = b"") -> str:
         """Publish *text* to *actor*, or tell it where no reply topic is declared; return "" or why it cannot be done."""
         if not self._reply:
             self._channel.tell(text)
             return "no reply topic is declared for it"
+        return self._publish(actor, text, correlation)[1]
+
+    def _publish(self, actor: str, text: str, correlation: bytes) -> tuple:
+        """Return (packet id, ""), or (0, why it cannot be done), which the log has."""
         properties = self._properties()
         if correlation:
             properties.CorrelationData = correlation
         try:
             info = self._client.publish(self._reply.replace("+", actor), text.encode("utf-8", "replace"), self._qos, False, properties)
         except ValueError as e:         # no topic can have such a level
-            self._channel.log("dropped", actor=actor[:MAX_ACTOR], reason=str(e))
-            return str(e)
-        if info.rc == self._paho.MQTT_ERR_SUCCESS or self._qos and info.rc == self._paho.MQTT_ERR_NO_CONN:      # which waits for a connection
-            self._sent += 1
-            return ""
-        self._channel.log("dropped", actor=actor, reason=self._paho.error_string(info.rc))
-        return self._paho.error_string(info.rc)
+            wrong = str(e)
+        else:
+            if info.rc == self._paho.MQTT_ERR_SUCCESS or self._qos and info.rc == self._paho.MQTT_ERR_NO_CONN:      # which waits for a connection
+                return info.mid, ""
+            wrong = self._paho.error_string(info.rc)
+        self._channel.log("dropped", actor=actor[:MAX_ACTOR], reason=wrong)
+        return 0, wrong
 
     def recipient(self, name: str):
         """Return "" where nobody is told from another and *name* is the reply topic itself, else None: an actor is meant."""
@@ -276,7 +291,9 @@ class Mqtt:
     def _go_on(self, item: Item):
         """Begin what an earlier process did not end."""
         role = self._channel.access.role(item.actor)
-        if role is None or item.begun >= MOST_TRIES:
+        if item.answer is not None and self._reply:
+            self._answer(item)
+        elif role is None or item.begun >= MOST_TRIES:
             self._channel.log("dropped", actor=item.actor, reason="it was begun %d times" % item.begun if role is not None else "stranger")
             self._inbox.ended(item)
         else:

@@ -35,6 +35,20 @@ def test_what_is_not_done_is_there_again(tmp_path):
     assert take(again, "four")[0].number == 4, "no number is used twice"
 
 
+def test_what_lacks_its_replys_arrival_has_its_reply_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(inbox, "REWRITE_BYTES", 2000)
+    box = opened(tmp_path)
+    one, two = take(box, "one", "two")
+    box.answered(one, "It is \u00e9.")
+    assert [item.answer for item in opened(tmp_path).waiting.values()] == ["It is \u00e9.", None]
+    for number in range(40):
+        box.ended(take(box, "text %d" % number)[0])
+    again = opened(tmp_path)
+    assert [item.answer for item in again.waiting.values()] == ["It is \u00e9.", None] and (tmp_path / "jobs.queue").stat().st_size < 6000
+    again.ended(list(again.waiting.values())[0])
+    assert texts(opened(tmp_path)) == ["two"]
+
+
 def test_what_comes_again_is_known_by_its_packet_and_its_content(tmp_path):
     box = opened(tmp_path)
     take(box, "one", first=7)
@@ -72,7 +86,7 @@ def test_damage_is_passed_over(tmp_path):
     box = opened(tmp_path)
     take(box, "one", "two", "three")
     lines = (tmp_path / "jobs.queue").read_bytes().split(b"\n")
-    for damage in (b"\xff\0", b"[]", b'["+"]', b'["+",2,1,"d",7,"x",""]', b'["+","2",1,"d","a","x",""]', b'["+",2,1,"d","a","x","zz"]', b'["b",99]', b'["-",99]', b'["m",7]', b"{}", b"7"):
+    for damage in (b"\xff\0", b"[]", b'["+"]', b'["+",2,1,"d",7,"x",""]', b'["+","2",1,"d","a","x",""]', b'["+",2,1,"d","a","x","zz"]', b'["b",99]', b'["-",99]', b'["m",7]', b'["r",1,7]', b'["r",1]', b'["r",99,"x"]', b"{}", b"7"):
         (tmp_path / "jobs.queue").write_bytes(b"\n".join([lines[0], damage, *lines[2:]]))
         assert texts(opened(tmp_path)) == ["one", "three"], damage
 

@@ -1,4 +1,6 @@
 """Channels of type queue, against a real mosquitto: nothing is lost, nobody is heard who may not speak, and what fails is said."""
+import base64
+import hashlib
 import os
 import socket
 import ssl
@@ -84,7 +86,8 @@ def test_a_thousand_at_once_all_run_each_once(line):
         jobs.peer.publish("t/jobs", "echo %d" % number)
     jobs.until_said(1000)
     assert sorted(jobs.said()) == sorted("You said: %d" % number for number in range(1000))
-    assert not jobs.world.events("channel.skipped") and not jobs.world.source("jobs")._inbox.waiting
+    jobs.world.until(lambda: not jobs.world.source("jobs")._inbox.waiting)
+    assert not jobs.world.events("channel.skipped")
 
 
 def test_what_comes_while_nothing_runs_waits_at_the_broker_over_its_restart(line):
@@ -274,18 +277,65 @@ def test_a_broker_that_goes_and_comes_back(line):
     assert len(jobs.world.events("channel.trouble")) == 1, "it is said once"
 
 
-def test_a_password_that_the_broker_does_not_take(line, tmp_path, monkeypatch):
-    (tmp_path / "passwords").write_text("agent:$7$101$bm90LWEtc2FsdA==$bm90IGEgaGFzaA==\n")
-    broker = Broker(tmp_path / "broker", "allow_anonymous false", "password_file %s" % (tmp_path / "passwords"))
-    monkeypatch.setenv("SECRET", "hunter2-hunter2")
-    world = World(tmp_path, {"jobs": JOBS}, '[mqtt]\naddress = "mqtt://127.0.0.1:%d"\nuser = "agent"\n' % broker.port, wake=_pipe())
-    try:
-        world.until(lambda: world.events("channel.trouble"))
-        said = world.events("channel.trouble")[0]["reason"]
-        assert "Not authorized" in said and "hunter2" not in said
-    finally:
+def _guarded(folder, *rights: str, **passwords: str) -> Broker:
+    """Return a broker with people and what each may do (mosquitto.conf(5), acl_file)."""
+    said = []
+    for name, password in passwords.items():
+        made = hashlib.pbkdf2_hmac("sha512", password.encode(), b"salt-of-12-b", 101, 64)
+        said.append("%s:$7$101$%s$%s" % (name, base64.b64encode(b"salt-of-12-b").decode(), base64.b64encode(made).decode()))
+    (folder / "passwords").write_text("\n".join(said) + "\n")
+    (folder / "rights").write_text("\n".join(rights) + "\n")
+    return Broker(folder / "broker", "allow_anonymous false", "password_file %s" % (folder / "passwords"), "acl_file %s" % (folder / "rights"))
+
+
+PASSWORD = "the-agents-own-password"
+USER = '[mqtt]\naddress = "mqtt://127.0.0.1:%d"\nuser = "agent"\n'
+
+
+@pytest.fixture
+def alone(tmp_path, monkeypatch):
+    """Return a function(broker, spec, password) -> World of an agent whose user at the broker is "agent"."""
+    made = []
+
+    def start(broker: Broker, spec: dict = JOBS, password: str = PASSWORD) -> World:
+        monkeypatch.setenv("SECRET", password)
+        pipe = _pipe()
+        made.append((World(tmp_path, {"jobs": spec}, USER % broker.port, wake=pipe), broker, pipe))
+        return made[-1][0]
+    yield start
+    for world, broker, pipe in made:
         world.channels.close()
         broker.stop()
+        for fd in pipe:
+            os.close(fd)
+
+
+def test_a_password_that_the_broker_does_not_take(alone, tmp_path):
+    world = alone(_guarded(tmp_path, "user agent", "topic read t/#", agent=PASSWORD), password="hunter2-hunter2")
+    world.until(lambda: world.events("channel.trouble"))
+    said = world.events("channel.trouble")[0]["reason"]
+    assert "Not authorized" in said and "hunter2" not in said
+
+
+def test_a_topic_that_the_broker_does_not_let_it_read(line):
+    jobs = line(JOBS)
+    from paho.mqtt.packettypes import PacketTypes
+    from paho.mqtt.reasoncodes import ReasonCode
+    jobs.world.source("jobs")._subscribed(None, None, 1, [ReasonCode(PacketTypes.SUBACK, "Not authorized")], None)
+    jobs.world.until(lambda: jobs.world.events("channel.trouble"))
+    assert "it does not let t/jobs be read: Not authorized" in jobs.world.events("channel.trouble")[0]["reason"]
+
+
+def test_a_broker_keeps_people_from_speaking_for_others(alone, tmp_path):
+    broker = _guarded(tmp_path, "user agent", "topic read t/in/+", "pattern write t/in/%u", agent=PASSWORD, ann="a-a-a-a", bob="b-b-b-b")
+    world = alone(broker, dict(PEOPLE, access_control={"mode": "allowlist", "allowed_ids": ["ann"]}))
+    world.until(lambda: world.events("channel.connected"))
+    for name, password in (("bob", "b-b-b-b"), ("ann", "a-a-a-a")):
+        peer = Peer(broker.port, user=name, password=password)
+        peer.tell("t/in/ann", "echo from %s" % name)
+        peer.close()
+    world.until(lambda: world.told)
+    assert world.told == ["[jobs] You said: from ann"] and len(world.events("channel.turn")) == 1
 
 
 def _pipe() -> tuple:
