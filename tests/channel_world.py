@@ -128,8 +128,8 @@ class World:
         self.settle()
 
     def until(self, holds):
-        """Go on with what comes over real connections until *holds()*; an assertion when it takes 10 s."""
-        end = time.monotonic() + 10
+        """Go on with what comes over real connections until *holds()*; an assertion when it takes 30 s."""
+        end = time.monotonic() + 30
         self.poll()
         while not holds():
             left = end - time.monotonic()

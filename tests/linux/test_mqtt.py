@@ -4,6 +4,7 @@ import hashlib
 import os
 import socket
 import ssl
+import types
 
 import pytest
 from agents import Agent, eventually, linux
@@ -125,12 +126,25 @@ def test_what_was_not_acknowledged_comes_again_and_runs_once(line, monkeypatch):
     monkeypatch.setattr(source._client, "ack", lambda mid, qos: None)       # the acknowledgement is lost on its way
     jobs.peer.tell("t/jobs", "echo once")
     jobs.until_said(1)
+    jobs.world.until(lambda: not source._inbox.waiting)     # the broker has the reply: else that is sent again
     jobs.kill()
     jobs.world = jobs.opened()
     jobs.world.until(lambda: jobs.world.events("channel.again"))
     jobs.peer.tell("t/jobs", "echo two")
     jobs.until_said(2)
     assert jobs.said() == ["You said: once", "You said: two"]
+
+
+def test_a_reply_that_has_not_arrived_is_sent_again_and_the_turn_does_not_run_again(line, monkeypatch):
+    jobs = line(JOBS)
+    source = jobs.world.source("jobs")
+    monkeypatch.setattr(source._client, "publish", lambda *_: types.SimpleNamespace(rc=0, mid=1))      # it is lost with the process
+    jobs.peer.tell("t/jobs", "echo once")
+    jobs.world.until(lambda: [item.answer for item in source._inbox.waiting.values()] == ["You said: once"])
+    jobs.kill()
+    jobs.world = jobs.opened()
+    jobs.until_said(1)
+    assert jobs.said() == ["You said: once"] and not jobs.world.events("channel.turn")
 
 
 def test_a_disk_that_takes_nothing_acknowledges_nothing(line, monkeypatch):
