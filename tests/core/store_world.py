@@ -71,7 +71,7 @@ class Kept:
 
         class Disk:
             def __init__(self):
-                self.data = bytearray(512 * 1024)
+                self.data = bytearray(96 * 1024)
 
             def readblocks(self, block, buffer, offset=0):
                 at = block * 512 + offset
@@ -82,7 +82,7 @@ class Kept:
                 self.data[at:at + len(buffer)] = buffer
 
             def ioctl(self, what, block):
-                return 1024 if what == 4 else 512 if what == 5 else 0
+                return 192 if what == 4 else 512 if what == 5 else 0
         disk = Disk()
         vfs.VfsLfs2.mkfs(disk)
         vfs.mount(vfs.VfsLfs2(disk), "/disk")
