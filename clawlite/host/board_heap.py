@@ -23,6 +23,7 @@ _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
 # For a turn, beyond what is held: `clawlite bench micropython`, 64-bit words; with 32 bits it is less, and nobody measured it.
 _ROOM, _REMOTE_ROOM = 24576, 36864
 _LOOK_ROOM = {"leaks": 8192, "injection": 20480}        # while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
+_STORE_ROOM = 40960                     # for a request to its stores, with 4 KiB of content; measured as above
 _TOOLS_BASE, _TOOLS_FACTOR = 16384, 6   # while tools.py is compiled, before most of our code is loaded; measured as above
 _LOG_BYTES = 32768                      # two files, logfile.py
 _TALK_BYTES = 2 * 32768                 # turnrecord.py, and while it is written anew
@@ -108,7 +109,7 @@ def needed(data: bytes, tools_py: str, bits: int) -> int:
     loaded = parts(image)
     room = _ROOM if {"remote", "gateway"}.isdisjoint(loaded) else _REMOTE_ROOM
     room += sum(_LOOK_ROOM.get(part, 0) for part in loaded)
-    room += board_stores.index(memories.stores(image)) if image.size_of(layout.MEMORY) else 0
+    room += _STORE_ROOM + board_stores.index(memories.stores(image)) if image.size_of(layout.MEMORY) else 0
     return max(held(data, tools_py, bits) + room, _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR)
 
 

@@ -1,14 +1,18 @@
 """What ``clawlite build`` says of heap and flash is what MicroPython measures, within 15 %: with 32-bit words, as boards have, and 64."""
+import json
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 import words32
+from agents import INITIALIZE, UUID
 
 from clawlite.host import bench_agent, board_heap, firmware, new
 from clawlite.host.build import build_beside
 
 WITHIN = 0.15
+GOLDEN = Path(__file__).parents[1] / "golden"
 AGENTS = ("greenhouse", "chat", "blink", "empty", "bench", "rules", "tools", "both", "talk")
 TOOL = '''
 
@@ -72,6 +76,29 @@ def test_a_turn_works_in_the_heap_that_is_said(board, agents, name):
     done = subprocess.run([words32.command("micropython"), "-X", f"heapsize={size}", board / "start.py", folder / "claw.cbor"],
                           capture_output=True, text=True, timeout=60, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
     assert done.returncode == 0 and '"after"' in done.stdout, done.stderr[-500:]
+
+
+def test_requests_to_stores_work_in_the_heap_that_is_said(board, tmp_path):
+    """Entries of all sizes, and questions whose answers are as long as they get."""
+    image = tmp_path / "claw.cbor"
+    image.write_bytes((GOLDEN / "memory/claw.cbor").read_bytes())
+    (tmp_path / "main_of.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
+    size = board_heap.needed(image.read_bytes(), "", 64) + words32.measure(board, image.parent, 64)["start"]
+    image.with_name("memory-ea6d3435.log").unlink(missing_ok=True)
+
+    def store(number: int, *contents) -> tuple:
+        return "claw.memory.store", {"store": "room", "entries": [{"content": content} for content in contents], "context": {"request_id": UUID % number}}
+
+    def query(**question) -> tuple:
+        return "claw.memory.query", {"store": "room", "query": question}
+    asked = [("claw.initialize", INITIALIZE), store(1, "x" * 4096), store(2, *["y"] * 26)] + [store(number, "pump %d " % number + "z" * 280) for number in range(3, 60)]
+    asked += [query(type="semantic", text="pump 17"), query(type="time-range", time_range={"from": "1970-01-01", "to": "2100-01-01"}), ("claw.memory.compact", {"store": "room"})]
+    lines = "".join(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n" for number, (method, params) in enumerate(asked))
+    done = subprocess.run([words32.command("micropython"), "-X", f"heapsize={size}", tmp_path / "main_of.py", image, "--stdio"], input=lines,
+                          capture_output=True, text=True, timeout=60, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
+    answers = [json.loads(line.lstrip("\x1e")) for line in done.stdout.splitlines()]
+    assert len(answers) == len(asked) and all("result" in answer for answer in answers), (done.stderr, [answer for answer in answers if "error" in answer])
+    assert answers[-3]["result"]["entries"][0]["content"].startswith("pump 17 ")
 
 
 FLASH = """
