@@ -29,7 +29,9 @@ def check(name: str, board: str = None) -> dict:
 
 
 def _protects(loaded, problem) -> bool:
-    """Return whether *problem* lies in a Sandbox or a Policy of the manifest."""
+    """Return whether *problem* lies in a Sandbox or a Policy of the manifest, or is about a secret."""
+    if problem.path[-1:] == ("secret_ref",):
+        return True
     for primitive in loaded.policies + ([loaded.sandbox] if loaded.sandbox else []):
         place = primitive.place
         if problem.file == place.where()[0] and problem.path[:len(place.path)] == place.path:

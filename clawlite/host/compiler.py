@@ -13,7 +13,7 @@ from clawlite.core import image as layout
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.pins import KINDS as PIN_KINDS
 from clawlite.core.pins import PULL_DOWN, PULL_UP
-from clawlite.host import chain, channels, conformance, folding, guards, memories, registry, sandboxes, skills, telemetries, unbuilt, worlds
+from clawlite.host import chain, channels, conformance, folding, guards, memories, mistakes, registry, sandboxes, skills, telemetries, unbuilt, worlds
 from clawlite.host.automata import PatternError, compile_pattern
 from clawlite.host.imagefile import encode, table, write
 from clawlite.host.reflexes import compile_reflex
@@ -77,6 +77,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
     Raises ``ManifestErrors`` with every problem.
     """
     unbuilt.refuse(manifest, at_use)
+    mistakes.refuse(manifest)
     chain.check(manifest)
     manifest.check_handlers()
     skills.check(manifest)

@@ -3,16 +3,18 @@
 dead        a rule that matches no tool
 shadowed    a rule that an earlier one always beats
 warnings    a tool that no rule mentions, only one that is for every tool, or none at all; a permission that rests on what a
-            server says of its own tools; a tool that no rule can allow; hints that choose nothing; an allowed host that
-            nothing matches; a built-in tool that the sandbox always refuses
+            server says of its own tools; a tool that no rule can allow; hints that choose nothing; an allowed host that the
+            sandbox keeps closed; a built-in tool that it always refuses; fields that another one makes say nothing
 """
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.netaddress import address_of, is_public
-from clawlite.core.netrules import parse_host
-from clawlite.core.policy import ACTIONS
-from clawlite.host import folding, sandboxes, skills, worlds
-from clawlite.host.problems import quoted
+import re
 
+from clawlite.core import profile
+from clawlite.core.netaddress import address_of, is_public
+from clawlite.core.policy import ACTIONS, is_within
+from clawlite.host import folding, sandboxes, skills, worlds
+from clawlite.host.problems import did_you_mean, quoted
+
+_WORD = re.compile(r"[A-Za-z]{2,}(?![A-Za-z]*[|?*{])[^|]*\Z")
 _DECIDES = {"deny": "denies", "require-approval": "asks first for", "audit-only": "allows", "allow": "allows"}
 
 
@@ -30,7 +32,7 @@ def find(manifest) -> dict:
     dead, shadowed = folding.unreached(rules, manifest.tools + skills.as_tools(manifest), reached)
     return {"dead": [_rule(manifest, flat) for flat in dead], "shadowed": [_rule(manifest, flat) for flat in shadowed],
             "warnings": _general(manifest) + _refused(manifest) + _unmentioned(manifest, rules, entries) + _skills(manifest, rules, entries) + _strangers(manifest, rules) + _hosts(manifest)
-            + [_warning(*note) for note in worlds.notes(manifest)]}
+            + [_warning(*note) for note in worlds.notes(manifest)] + _unused(manifest) + _pathless(manifest, rules, entries)}
 
 
 def _rule(manifest, flat) -> dict:
@@ -58,29 +60,69 @@ def _general(manifest) -> list[dict]:
 
 
 def _hosts(manifest) -> list[dict]:
-    """Return a warning for each of ``allowed_hosts`` that no host can match, or that ``block_private_ips`` keeps closed."""
-    capabilities = manifest.sandbox.spec.capabilities if manifest.sandbox else None
-    network = capabilities.network if capabilities else None
+    """Return a warning for each of ``allowed_hosts`` that ``block_private_ips`` keeps closed."""
+    network = _capability(manifest, "network")
     found = []
     for index, text in enumerate(network.allowed_hosts or [] if network else []):
         address = address_of(text.strip("[]"))
-        if address is None:
-            if _is_name(text):
-                continue
-            said = "matches no host: expected a name, *.NAME or an address, without a port"
-        elif is_public(address) or not sandboxes.blocks_private(network):
-            continue
-        else:
-            said = "is no public address, and ssrf_protection lets tools reach no other (block_private_ips: false does)"
-        found.append(_warning(manifest.sandbox.where("capabilities", "network", "allowed_hosts", index), f"{quoted(text)} {said}"))
+        if address is not None and not is_public(address) and sandboxes.blocks_private(network):
+            found.append(_warning(manifest.sandbox.where("capabilities", "network", "allowed_hosts", index),
+                                  f"{quoted(text)} is no public address, and ssrf_protection lets tools reach no other (block_private_ips: false does)"))
     return found
 
 
-def _is_name(text: str) -> bool:
-    try:
-        return address_of(parse_host(text[2:] if text.startswith("*.") else text)) is None
-    except SandboxDenied:
-        return False
+def _capability(manifest, name: str):
+    capabilities = manifest.sandbox.spec.capabilities if manifest.sandbox else None
+    return getattr(capabilities, name) if capabilities else None
+
+
+def _unused(manifest) -> list[dict]:
+    """Return a warning for each field of a sandbox or a rule that another one makes say nothing."""
+    found = []
+
+    def say(message: str, *path):
+        found.append(_warning(manifest.sandbox.where("capabilities", *path), message))
+    network, files, shell = [_capability(manifest, name) for name in ("network", "filesystem", "shell")]
+    if network and network.allowed_hosts and network.mode != "allowlist":
+        say(f"allowed_hosts say nothing with mode {network.mode or 'deny, which is what is left out'}: mode: allowlist keeps to them", "network", "allowed_hosts")
+    elif network and network.mode == "allowlist" and not network.allowed_hosts:
+        say("mode allowlist without allowed_hosts lets tools reach no host", "network", "mode")
+    if shell and (shell.blocked_commands or shell.blocked_patterns) and shell.mode != "restricted":
+        say(f"what is blocked says nothing with mode {shell.mode or 'deny, which is what is left out'}: mode: restricted keeps to it", "shell")
+    for index, pattern in enumerate(shell.blocked_patterns or [] if shell and shell.mode == "restricted" else []):
+        word = _WORD.match(pattern)
+        if word:
+            say(f"{quoted(pattern)} matches inside of longer words too, once their quotation marks are gone: {quoted(chr(92) + 'b' + pattern)} begins at a word",
+                "shell", "blocked_patterns", index)
+    mode, mounts, denied = sandboxes.files_of(files)
+    if files and files.mount_paths and files.mode in (None, "deny", "full"):
+        say(f"mount_paths say nothing with mode {files.mode or 'deny, which is what is left out'}: mode: scoped keeps to them", "filesystem", "mount_paths")
+    elif files and mode == profile.SCOPED and mounts:
+        for index, path in enumerate(denied):
+            if not any(is_within(path, mount) or is_within(mount, path) for mount, _ in mounts):
+                say(f"denied_paths: {quoted(files.denied_paths[index])} lies outside every mount, where nothing can be reached anyway", "filesystem", "denied_paths", index)
+    names = [tool.name for tool in manifest.tools + skills.as_tools(manifest)] + [skill.name for skill in manifest.skills]
+    for policy in manifest.policies:
+        for index, rule in enumerate(policy.spec.rules):
+            name = rule.match.name if rule.match else None
+            if name and set("*?[.").isdisjoint(name) and "__" not in name and name.replace("_", "-") not in names:
+                found.append(_warning(policy.where("rules", index, "match", "name"), f"rule {rule.id}: there is no tool {quoted(name)} here, so it never matches"
+                                      + (f": {near}" if (near := did_you_mean(name, names)) else "")))
+            if rule.approval and rule.action != "require-approval":
+                found.append(_warning(policy.where("rules", index, "approval"), f"approval says nothing with action {rule.action}: action: require-approval asks first"))
+    return found
+
+
+def _pathless(manifest, rules, entries) -> list[dict]:
+    """Return a warning for each rule with ``path_within`` and each tool that it names and that has no argument with a path."""
+    found = []
+    for flat in rules:
+        if flat.rule.conditions and flat.rule.conditions.path_within and not folding.is_general(flat.rule):
+            names = [tool.name for tool, entry in zip(manifest.tools, entries) if entry is not None and folding.matches(flat.rule, tool)
+                     and not folding.path_arguments(tool.spec.input_schema or {})]
+            if names:
+                found.append(_warning(_where(manifest, flat), f"rule {flat.rule.id} has path_within, and no argument of {_listed(names)} holds a path: it never matches there"))
+    return found
 
 
 def _refused(manifest) -> list[dict]:

@@ -3,9 +3,11 @@
 No Sandbox means the most restrictive one this runtime has (CKP 0.2.0, 5.7): level process, every capability denied.
 """
 from clawlite.core import profile
+from clawlite.core.automaton import search
 from clawlite.core.policy import normalise
 from clawlite.host import buses, credentials, registry
 from clawlite.host.automata import PatternError
+from clawlite.host.problems import quoted
 
 NETWORK = {None: profile.DENY, "deny": profile.DENY, "allowlist": profile.ALLOWLIST, "allow-all": profile.ALLOW_ALL}
 FILES = {None: profile.DENY, "deny": profile.DENY, "read-only": profile.READ_ONLY, "scoped": profile.SCOPED, "full": profile.FULL}
@@ -94,7 +96,11 @@ def _shell(manifest, shell, pool) -> list:
         try:
             patterns.append(pool.add(pattern, "python"))
         except PatternError as e:
-            manifest.problem(manifest.sandbox, ("capabilities", "shell", "blocked_patterns", index), str(e))
+            manifest.problem(manifest.sandbox, ("capabilities", "shell", "blocked_patterns", index), str(e), hint="say it without that, or block the command's name")
+        else:
+            if search(pool.tables[patterns[-1]], b""):
+                manifest.problem(manifest.sandbox, ("capabilities", "shell", "blocked_patterns", index), "it matches every command", "an expression that matches some",
+                                 quoted(pattern), "to block every command: mode: deny")
     for index, command in enumerate(shell.blocked_commands or []):
         if not command.replace("*", "").strip():
             manifest.problem(manifest.sandbox, ("capabilities", "shell", "blocked_commands", index), "expected words of a command, and * between them",

@@ -36,6 +36,7 @@ _SENTENCES = (
     ("sequence entries are not allowed", 'a "-" is not allowed here', "list items stand on lines of their own"),
     ("<document start>", "there is text after the end of the document", "check the indentation of this line"),
 )
+_VALUE = re.compile(r"""(?:: |- |\[)\s*(["']).*$""")
 
 
 def read(source: bytes, file: str) -> Document:
@@ -64,16 +65,26 @@ def _nodes(text: str, file: str) -> Node:
     try:
         return _Builder(file).build(yaml.parse(text, Loader=yaml.SafeLoader))
     except yaml.YAMLError as e:
-        _refuse_syntax(e, file)
+        _refuse_syntax(e, file, text)
 
 
-def _refuse_syntax(error, file: str):
+def _unclosed(text: str, line: int) -> int:
+    """Return the first line before *line* whose last value begins with a quotation mark that the line does not close, or 0."""
+    for number, one in enumerate(text.split("\n")[:line - 1], 1):
+        found = _VALUE.search(one)
+        if found and (found[1] == '"' and len(re.findall(r'(?<!\\)"', found[0])) % 2 or found[1] == "'" and found[0].count("'") % 2):
+            return number
+    return 0
+
+
+def _refuse_syntax(error, file: str, text: str):
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     said = getattr(error, "problem", None) or str(error)
     line = mark.line + 1 if mark else 0
+    opened = _unclosed(text, line)
     for words, sentence, hint in _SENTENCES:
         if words in said:
-            refuse(file, line, sentence, hint=hint)
+            refuse(file, line, sentence, hint=f"close the quotation mark that begins on line {opened}" if opened else hint)
     refuse(file, line, f"not YAML: {said}")
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from clawlite.core.image import LOCAL, SANDBOX, Image
 from clawlite.core.profile import Profile
-from clawlite.host import compiler, findings, manifest
+from clawlite.host import compiler, findings, manifest, mistakes
 from clawlite.host.problems import ManifestErrors
 
 ENDPOINT = "http://192.168.1.5:8080/search?format=json&q={query}"
@@ -58,15 +58,19 @@ def test_protection_is_on_unless_it_is_switched_off(tmp_path, off, block):
     assert (rules.network, rules.hosts, rules.block_private) == (1, ["a.example"], block)
 
 
-def test_hosts_that_nothing_matches_are_told(tmp_path):
+def test_hosts_that_nothing_matches_are_refused_and_closed_ones_told(tmp_path):
     good = ["a.example", "*.B.example", "93.184.216.34", "[2606:2800::1]", "2606:2800::1", "localhost"]
     bad = ["*", "*.", "a.example:443", "https://a.example", "a b", "*.1.2.3.4", "127.1", "b\u00fccher.example", "a.*.example"]
     private = ["10.0.0.1", "[::1]"]
 
-    def said(**protection):
-        found = project(tmp_path, network={"mode": "allowlist", "allowed_hosts": good + bad + private, **protection})
-        return [warning["message"] for warning in findings.find(found)["warnings"] if "address" in warning["message"]]
-    found = said()
-    assert [text.split('"')[1] for text in found] == bad + private
-    assert all("matches no host" in text for text in found[:len(bad)]) and all("no public address" in text for text in found[len(bad):])
-    assert len(said(ssrf_protection={"enabled": False})) == len(bad)
+    def said(hosts, **protection):
+        found = project(tmp_path, network={"mode": "allowlist", "allowed_hosts": hosts, **protection})
+        return [warning["message"] for warning in findings.find(found)["warnings"] if "address" in warning["message"]], found
+    found, manifest = said(good + private)
+    assert [text.split('"')[1] for text in found] == private and all("no public address" in text for text in found)
+    mistakes.refuse(manifest)
+    assert not manifest.problems.found and said(good + private, ssrf_protection={"enabled": False})[0] == []
+    for host in bad:
+        _, manifest = said([host])
+        mistakes.refuse(manifest)
+        assert ["no host matches it" in problem.message and problem.hint != "" for problem in manifest.problems.found] == [True], host

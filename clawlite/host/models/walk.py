@@ -74,8 +74,18 @@ def _unknown(key: str, fields: dict, value: dict, strict: bool, path: tuple, rep
 def _literal(value, info, path, report, extra):
     known = [name for name in info.values if type(name) is type(value) and name == value]
     if not known:
-        report(path, "", one_of(info.values), shown(value), did_you_mean(value, info.values))
+        meant = [name for name in _MEANT.get(value.lower() if isinstance(value, str) else "", ()) if name in info.values]
+        report(path, "", one_of(info.values), shown(value), f"did you mean {quoted(meant[0])}?" if meant else did_you_mean(value, info.values))
     return value
+
+
+# What other programs call it.
+_MEANT = {word: meant for words, *meant in (
+    ("docker podman", "container"), ("off disabled no false", "none", "deny"), ("sandbox isolated", "process"), ("openai ollama llama.cpp vllm", "openai-compatible"),
+    ("anthropic claude", "anthropic-native"), ("auto full full-auto yolo", "autonomous"), ("manual ask confirm", "supervised", "require-approval"),
+    ("read-only readonly", "observer", "read-only", "ro"), ("write read-write readwrite rwx w", "rw"), ("read r", "ro"), ("token api_key apikey key", "bearer"),
+    ("console terminal tty", "cli"), ("block forbid reject refuse", "deny"), ("approve approval prompt", "require-approval"), ("permit accept yes", "allow"),
+    ("log audit", "audit-only"), ("any everything", "all", "allow-all"), ("whitelist allow-list", "allowlist")) for word in words.split()}
 
 
 def _str(value, info, path, report, extra):
@@ -96,12 +106,28 @@ def _number(value, info, path, report, extra):
     expected = _range("a whole number" if whole else "a number", info)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or \
             whole and isinstance(value, float) and not value.is_integer():
-        hint = "remove the quotes" if isinstance(value, str) and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", value) else ""
+        hint = _number_hint(value, path) if isinstance(value, str) else ""
         report(path, "", expected, shown(value), hint)
         return value
     if info.ge is not None and value < info.ge or info.le is not None and value > info.le:
         report(path, "", expected, shown(value))
     return int(value) if whole else value
+
+
+_UNITS = {"ms": 1, "s": 1000, "sec": 1000, "m": 60000, "min": 60000, "h": 3600000}
+_SIZES = {"b": 1, "k": 1 << 10, "kb": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "mib": 1 << 20, "g": 1 << 30, "gb": 1 << 30, "gib": 1 << 30}
+
+
+def _number_hint(text: str, path: tuple) -> str:
+    """Return what to write in place of *text*, which should be a number: the field's name has the unit."""
+    if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text):
+        return "remove the quotes"
+    amount = re.fullmatch(r"([0-9]+) ?([A-Za-z]+)", text)
+    field = path[-1] if path and isinstance(path[-1], str) else ""
+    for end, units, one in (("_ms", _UNITS, 1), ("_seconds", _UNITS, 1000), ("_mb", _SIZES, 1 << 20), ("_bytes", _SIZES, 1)):
+        if amount and field.endswith(end) and amount[2].lower() in units and int(amount[1]) * units[amount[2].lower()] % one == 0:
+            return f"write {int(amount[1]) * units[amount[2].lower()] // one}: the number alone, the field's name has the unit"
+    return "write the number alone" if amount or re.match(r"[0-9]+ ?/", text) else ""
 
 
 def _range(noun: str, info) -> str:
