@@ -2,6 +2,7 @@
 
     micropython power_board.py write DISK LOG SCRIPT      carry out the steps of a flash (JSON: [[what, ...], ...], bytes as base64)
     micropython power_board.py boot DISK LOG              boot what is on it, and talk on stdin and stdout to the end of input
+    micropython power_board.py locked DISK LOG            the same, and nothing can be written
 
 DISK has all bytes of the flash; one that is empty is formatted first.  To LOG goes each write and erase of blocks, as it happens: offset and
 length, 4 bytes each, big-endian, and the bytes.  Blocks and pieces have the sizes of the RP2040's flash.
@@ -14,7 +15,6 @@ import vfs
 from binascii import a2b_base64
 
 BLOCK, BLOCKS, PIECE = 4096, 240, 256
-ROOT = "/disk"
 
 
 class Disk:
@@ -50,41 +50,38 @@ class Disk:
 
 def do(what, path, *more):
     if what == "mkdir":
-        os.mkdir(ROOT + path)
+        os.mkdir(path)
     elif what == "rename":
-        os.rename(ROOT + path, ROOT + more[0])
+        os.rename(path, more[0])
     elif what == "remove":
-        os.remove(ROOT + path)
+        os.remove(path)
+    elif what == "fill":
+        with open(path, "wb") as file:
+            free = os.statvfs("/")[3] * BLOCK
+            while free > BLOCK:
+                free -= file.write(b"x" * min(free - BLOCK, BLOCK))
     else:
-        with open(ROOT + path, "wb") as file:
+        with open(path, "wb") as file:
             file.write(a2b_base64(more[0]))
 
 
-def boot() -> int:
-    sys.path.insert(0, ROOT + "/lib")
-    import bootwindow
-    agent = bootwindow.start(ROOT)
-    del bootwindow
-
-    def ready():
-        import slots
-        del sys.modules["slots"]
-        slots.ready(ROOT)
-    return agent[0](agent[1], ready) if agent else 3
-
-
-def main(what: str, path: str, log: str, script: str = "") -> int:
-    disk = Disk(path, log)
+def main(what: str, path: str, log: str, script: str = ""):
+    disk, steps = Disk(path, log), []
+    if script:
+        with open(script) as file:
+            steps = json.loads(file.read())
     if not disk.file.seek(0, 2):
         disk.file.write(b"\xff" * (BLOCK * BLOCKS))
         vfs.VfsLfs2.mkfs(disk, progsize=PIECE)
-    vfs.mount(vfs.VfsLfs2(disk, progsize=PIECE), ROOT)
-    if what == "boot":
-        return boot()
-    with open(script) as steps:
-        for step in json.loads(steps.read()):
-            do(*step)
-    return 0
+    vfs.umount("/")
+    vfs.mount(vfs.VfsLfs2(disk, progsize=PIECE), "/", readonly=what == "locked")
+    os.chdir("/")
+    for step in steps:
+        do(*step)
+    if what != "write":
+        sys.path[:] = ["", ".frozen", "/lib"]
+        del sys.argv[:]
+        execfile("main.py")
 
 
-sys.exit(main(*sys.argv[1:]))
+main(*sys.argv[1:])

@@ -218,3 +218,21 @@ def test_a_flash_leaves_the_old_agent_or_the_new_one_and_its_conversation(power,
     first = [step for step in steps if step[1].startswith("/claw.boot")]
     wrong = flashed(power, server, disk, first + [step for step in steps if step not in first], ("2.0.0", "3.0.0"), "bug")
     assert wrong and all("garden 1.0.0 is ready" in said for _, _, said, _ in wrong)
+
+
+@pytest.mark.parametrize("what", ["full", "locked"])
+def test_a_flash_that_takes_nothing_more_is_said_once(power, first, server, what):
+    """littlefs finds room for some turns in blocks that are begun: the board talks until there is none, and beyond."""
+    disk = power.write(b"", first[1])[1]
+    disk = after(disk, power.talk(disk, TEXTS[:1])[0])
+    if what == "full":
+        disk = power.write(disk, [["fill", "/filler"]])[1]
+    lines = "".join("turn %d %s\n" % (number, "x" * 300) for number in range(30))
+    done = subprocess.run(words(power.micropython, "boot" if what == "full" else what, power.disk(disk), power._path("log")), input=lines.encode(),
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+    said = done.stdout.decode()
+    assert said.count("Heard: turn") == 30 and done.returncode == 0, said
+    assert said.count("The conversation's log cannot be written: ") == 1 and "Next: make room in the flash." in said, said
+    wanted = newest(TEXTS[:1])
+    assert shown(server.requests[-30])[:len(wanted)] == wanted
+    assert power.asked(disk, server, what)[1] == wanted
