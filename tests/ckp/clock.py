@@ -18,6 +18,7 @@ from clawlite.linux.files import open_image
 from clawlite.linux.jsontext import dumps, loads
 from clawlite.core.memory_methods import Memories
 from clawlite.linux.memory_sql import Database
+from clawlite.linux.memory_box import Boxes
 from clawlite.linux.memory_stores import Stores
 
 EPOCH_S = 1_800_000_000         # what the agent's calendar says at the start: a whole minute
@@ -38,7 +39,8 @@ class Clockwork:
         self.agent = Agent(open_image(str(world.served)), 0)
         self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
         self.agent.meter = Meter(lambda: (self.now, EPOCH_S + self.now // 1000), dict)
-        self.stores = Stores(Database(str(world.state / "memory")), lambda: EPOCH_S * 1000 + self.now, dumps, loads)
+        database = Database(str(world.state / "memory"))
+        self.stores = Stores(database, lambda: EPOCH_S * 1000 + self.now, dumps, loads, Boxes(database, "any", None, dumps, loads))
         if self.agent.image.size_of(MEMORY):
             methods = Memories(self.agent)
             self.agent.memories = lambda: methods

@@ -26,7 +26,7 @@ class Manifest:
         self.providers = [types.SimpleNamespace(spec=Block(auth=Block(secret_ref="MODEL")))]
         self.channels = [types.SimpleNamespace(spec=Block(auth=None)), types.SimpleNamespace(spec=Block(auth=Block(secret_ref="CONSOLE")))]
         self.problems = []
-        self.settings = Block(audit=Block())
+        self.settings = Block(audit=Block(), memory=Block())
 
     def problem(self, *said, **more):
         self.problems.append(said)
