@@ -11,6 +11,7 @@ from agents import Agent, eventually, linux
 from brokers import Broker, Peer
 from channel_world import World, project
 
+from clawlite.core.errors import PolicyDenied
 from clawlite.host import compiler
 
 OPEN = {"mode": "open"}
@@ -145,6 +146,25 @@ def test_a_reply_that_has_not_arrived_is_sent_again_and_the_turn_does_not_run_ag
     jobs.world = jobs.opened()
     jobs.until_said(1)
     assert jobs.said() == ["You said: once"] and not jobs.world.events("channel.turn")
+
+
+def test_an_agent_writes_to_its_reply_topic_and_to_no_other(line):
+    jobs = line(JOBS)
+    assert jobs.world.channels.write("jobs", "t/said", "It is dry.")["status"] == "queued"
+    jobs.until_said(1)
+    assert jobs.peer.heard == [("t/said", "It is dry.", b"")]
+    for other in ("t/jobs", "", "t/+", "#"):
+        with pytest.raises(PolicyDenied):
+            jobs.world.channels.write("jobs", other, "x")
+
+
+def test_an_agent_writes_to_whom_its_queue_knows(line):
+    jobs = line(dict(PEOPLE, access_control={"mode": "allowlist", "allowed_ids": ["ann"]}), "t/out/+")
+    assert jobs.world.channels.write("jobs", "ann", "It is dry.")["status"] == "queued"
+    jobs.until_said(1)
+    assert jobs.peer.heard == [("t/out/ann", "It is dry.", b"")]
+    with pytest.raises(PolicyDenied):
+        jobs.world.channels.write("jobs", "bob", "x")
 
 
 def test_a_disk_that_takes_nothing_acknowledges_nothing(line, monkeypatch):

@@ -160,6 +160,13 @@ def test_a_topic_of_a_group_is_answered_there(started, declared, topic, said):
     assert server.sent[0].get("message_thread_id") == said and texts(server) == [("7", "You said: hello")]
 
 
+def test_an_agent_writes_by_itself(started):
+    world, server = started(ALLOWED)
+    assert world.channels.write("bot", "7", "It is dry.")["status"] == "queued"
+    world.until(lambda: server.sent)
+    assert texts(server) == [("7", "It is dry.")]
+
+
 def test_a_receipt_is_a_reaction_and_strangers_get_none(started):
     world, server = started(ALLOWED, processing={"read_receipts": True})
     server.message(66, "echo let me in", message_id=3)
