@@ -6,6 +6,7 @@ Prints one JSON line, ``{"core": "pure", "cases": {name: [nanoseconds, ...]}}``;
     decision  which rule decides 32 requests, one image for each number of rules
     call      a line with a claw.tool.call until the bytes of its answer, through the real shell
     turn      a console line until its turn has ended: replay, one tool call, replay
+    sandbox   a line with exec-shell until the bytes of its answer, all but the child
     netrules  whether a URL may be fetched, and which of its name's addresses; the name server has answered
 """
 import itertools
@@ -147,6 +148,45 @@ def turn(image: str, rounds: int) -> dict:
     return {"replay, one tool call": found[0]}
 
 
+def sandbox(image: str, rounds: int) -> dict:
+    """``exec-shell true`` from its line to the bytes of its answer, with a child that has ended as soon as it is asked for."""
+    from clawlite.linux.sandbox import engine, jobs, plan
+    ended, value = [], {"exit_code": 0, "output": "", "truncated": False, "original_bytes": 0, "ended": "", "note": ""}
+
+    class Instant(engine.Engine):
+        is_busy = property(lambda self: bool(ended))
+
+        def prepare(self):
+            pass
+
+        def _send(self, number, *_):
+            ended.append((number, (True, dict(value))))
+
+        def poll(self, now_ms=None):
+            found, ended[:] = list(ended), []
+            return found
+    engine.Engine = Instant
+    with open(os.path.join(os.path.dirname(image), "lines"), "rb") as file:
+        opening, line = file.read().rsplit(b"\n", 2)[:2]
+    before, _, after = line.partition(b"-000000000007")
+    lines = itertools.cycle([before + b"-%012x" % number + after + b"\n" for number in range(8192)])
+    made, sink = shell(image, True)
+    made.framer.feed(opening + b"\n")
+    made.take()
+
+    def one():
+        made.straight.feed(next(lines))
+        made.settle()
+        made.log.flush()
+    one()
+    assert b'"isError":false' in sink.last, sink.last
+    of_it = made.handlers
+    job = jobs.Command(["/bin/sh", "-c", "true"])
+    found = blocks([one, lambda: plan.make(of_it._profile, job, of_it._image.workspace, [of_it._state], 30000)], rounds)
+    made.log.close()
+    return {"no child": found[0], "of it: the plan": found[1]}
+
+
 def netrules(rounds: int) -> dict:
     from clawlite.core.netrules import decide_addresses, decide_host, parse_url
     from clawlite.core.profile import Profile
@@ -195,7 +235,7 @@ def main(suite: str, image: str, rounds: str, *more: str) -> None:
     elif suite == "scan":
         cases = scan(image, rounds)
     else:
-        cases = {"load": load, "call": call, "turn": turn}[suite](image, rounds)
+        cases = {"load": load, "call": call, "turn": turn, "sandbox": sandbox}[suite](image, rounds)
     core = "pure" if cbor.__file__.endswith(".py") else "cython"
     os.write(STDOUT, json.dumps({"core": core, "cases": cases}).encode() + b"\n")
 

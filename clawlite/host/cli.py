@@ -133,7 +133,7 @@ def conformance(as_json):
 
 
 @cli.command()
-@click.argument("suites", nargs=-1, type=click.Choice(("build", "load", "ready", "decision", "call", "turn", "netrules", "scan", "micropython", "provider", "memory", "triggers")))
+@click.argument("suites", nargs=-1, type=click.Choice(("build", "load", "ready", "decision", "call", "turn", "netrules", "scan", "micropython", "provider", "memory", "triggers", "sandbox")))
 @click.option("--rounds", default=31, type=click.IntRange(2, 1000), help="samples of each case, taken in turns; 31")
 @click.option("--sim", is_flag=True, help="what a board must bear, on the real MicroPython: the suite micropython")
 @click.option("-o", "output", metavar="FILE.jsonl", help="write the rows here too")

@@ -30,10 +30,23 @@ CASES = {       # the first words of each suite's cases
     "memory": ["store, kill-safe", "store, power-safe", "written for a searchable entry", "store, wear-saving", "written for a searchable entry, wear-saving",
                "10,000 entries more", "one word of", "two words of", "five words of"],
     "triggers": ["a run of a schedule"] + ["a message of a queue"] * HAS_BROKER,
+    "sandbox": ["plain: subprocess.run", "in process: no child", "in process: of it: the plan"],
 }
+
+
+def _profiles() -> set:
+    """Return the targets of the profiles that this machine has: 15 with user namespaces, 8 with Landlock."""
+    from clawlite.linux.sandbox import landlock
+    found = {15} if not subprocess.run(["unshare", "-Ur", "true"], capture_output=True).returncode else set()
+    try:
+        return found | ({8} if landlock.abi() >= landlock.LEAST_ABI else set())
+    except OSError:
+        return found
+
+
 HAS_WORDS32 = {40} if (ROOT / bench_board.PORT).exists() else set()
 TARGETS = {"call": {2.5, 2.0, 6.0}, "load": {0.3}, "ready": {12.0, 4.0}, "decision": {1.2}, "netrules": {50}, "scan": {5}, "micropython": {64, 96, 56, 24, 1} | HAS_WORDS32, "provider": {45, 2500, 1.5, 3, 14},
-           "memory": {40, 500, 3000, 1600, 10}, "triggers": {1000}}
+           "memory": {40, 500, 3000, 1600, 10}, "triggers": {1000}, "sandbox": {150} | _profiles()}
 
 
 def rows(suites: list) -> list:

@@ -25,19 +25,20 @@ _WRITABLE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom
 STEADY = [(path, False) for path in _STEADY] + [(path, True) for path in _WRITABLE]     # (path, writable): what every call in profile L may open
 
 
-def workspace_of(profile, folder: str) -> tuple:
+def workspace_of(profile, folder: str, real=os.path.realpath) -> tuple:
     """Return (real folder behind /workspace, writable) for *profile*, or (None, False) when it shows none.
 
     folder  where /workspace leads (linux/workspace.py decides): the agent's own, or the first writable mount
+    real    ``os.path.realpath``, or one that remembers
     """
     if profile.files == DENY:
         return None, False
-    real = os.path.realpath(folder)
+    found = real(folder)
     if profile.files == FULL or not profile.mounts:
-        return real, profile.files == FULL or profile.files == SCOPED
+        return found, profile.files == FULL or profile.files == SCOPED
     for path, writable in profile.mounts:
-        if path == "/workspace" or os.path.realpath(path) == real:
-            return real, writable and profile.files != READ_ONLY
+        if path == "/workspace" or real(path) == found:
+            return found, writable and profile.files != READ_ONLY
     return None, False
 
 
@@ -48,14 +49,20 @@ def make(profile, job, workspace: str, hidden: list, due_ms, relaxed=()) -> dict
     due_ms     milliseconds that the call may take, or None
     Raises ``SandboxDenied`` for a mount that is hidden.
     """
-    folder, writable = workspace_of(profile, workspace)
-    denied = [_real(path, workspace) for path in profile.denied]
+    known = {}
+
+    def real(path):                     # each link is read once
+        if path not in known:
+            known[path] = os.path.realpath(path)
+        return known[path]
+    folder, writable = workspace_of(profile, workspace, real)
+    denied = [_real(path, workspace, real) for path in profile.denied]
     whole = 0
     if profile.files == FULL:
         whole = WHOLE_WRITE
     elif profile.files == READ_ONLY and not profile.mounts:
         whole = WHOLE_READ
-    mounts = [] if whole else _declared(profile, workspace)
+    mounts = [] if whole else _declared(profile, workspace, real)
     if folder is not None:
         mounts.append((folder, "/workspace", writable))
         if whole:
@@ -74,26 +81,26 @@ def make(profile, job, workspace: str, hidden: list, due_ms, relaxed=()) -> dict
         "denied": denied, "hidden": hidden, "folder": folder, "relaxed": sorted(relaxed), "cwd": cwd or "", "env": _environment(),
         "memory_mb": profile.memory_mb, "cpu_shares": profile.cpu_shares, "max_processes": profile.max_processes,
         "max_open_files": profile.max_open_files, "max_output_bytes": profile.max_output_bytes or MAX_OUTPUT,
-        "timeout_ms": _earlier(profile.timeout_ms, due_ms), "tmp_mb": min(TMP_MB, profile.memory_mb or TMP_MB), "tmp": _temporary(),
+        "timeout_ms": _earlier(profile.timeout_ms, due_ms), "tmp_mb": min(TMP_MB, profile.memory_mb or TMP_MB), "tmp": os.environ.get("TMPDIR") or "/tmp",
         "gives_files": profile.injection == FILE and job.KIND != "builtin",
     }
 
 
-def _real(path: str, workspace: str) -> str:
+def _real(path: str, workspace: str, real) -> str:
     if path == "/workspace" or path.startswith("/workspace/"):
         path = workspace + path[10:]
-    return os.path.realpath(path)
+    return real(path)
 
 
 def _covers(paths: list, path: str) -> bool:
     return any(path == other or path.startswith(other.rstrip("/") + "/") for other in paths)
 
 
-def _declared(profile, workspace: str) -> list:
+def _declared(profile, workspace: str, real) -> list:
     result = []
     for path, writable in profile.mounts:
         writable = writable and profile.files != READ_ONLY
-        source = _real(path, workspace)
+        source = _real(path, workspace, real)
         if path != "/workspace":
             result.append((source, os.path.normpath(path), writable))
         if not path.startswith("/workspace"):
@@ -128,12 +135,11 @@ def _python(job, whole: int) -> list:
 def _masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list:
     """Return the paths inside that are covered: every denied path, at each place where a mount shows it."""
     roots = [("/", "/")] if whole else [(path, path) for path in _SYSTEM] + [(source, target) for source, target, _ in mounts]
+    paths = denied + [p for p in hidden if folder is None or not whole or not _covers([p], folder)]
     result = []
     for source, target in roots + ([(folder, "/workspace")] if whole and folder else []):
-        for path in denied + [p for p in hidden if folder is None or not _covers([p], folder) or not whole]:
-            below = source.rstrip("/") + "/"
-            if path.startswith(below):
-                result.append(os.path.join(target, path[len(below):]))
+        below = source.rstrip("/") + "/"
+        result += [os.path.join(target, path[len(below):]) for path in paths if path.startswith(below)]
     return result
 
 
@@ -171,10 +177,6 @@ def _environment() -> dict:
 
 def _earlier(one, other):
     return other if one is None else one if other is None else min(one, other)
-
-
-def _temporary() -> str:
-    return os.path.realpath(os.environ.get("TMPDIR") or "/tmp")
 
 
 def for_namespaces(plan: dict):

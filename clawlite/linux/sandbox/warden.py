@@ -120,6 +120,7 @@ def _build(plan: dict, agent, files: dict):
         return
     if plan["network"]:
         raise Refused("without a network namespace a child with network could go anywhere", probe.NETWORK_HINT)
+    plan["tmp"] = os.path.realpath(plan["tmp"])
     above = secretfiles.parent(plan["tmp"]) if plan["gives_files"] else None
     plan["hidden"] = plan["hidden"] + ([above] if above else [])
     try:
