@@ -39,11 +39,19 @@ def wait(line: int, found: dict, uid, filters):
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, found["profile"] == "N")   # in profile L there are others to look at it
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     seccomp.install(filters.common)
-    rules = steady(found["landlock"]) if found["profile"] == "L" else None
+    rules, listener = None, -1
+    if found["profile"] == "L":
+        rules = steady(found["landlock"])
+        try:
+            listener = seccomp.listen(filters.files[0])
+        except OSError:                     # a container listens itself
+            seccomp.install(filters.files[1])
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     warden = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
-    warden.send(b"R")
+    warden.sendmsg([b"R"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [listener]))] if listener >= 0 else [])
+    if listener >= 0:
+        os.close(listener)
     data, extra, _, _ = warden.recvmsg(16, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
     if not data or not extra:
         os._exit(0)
@@ -79,6 +87,8 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
             raise ClawError("%s: %s" % (plan["cwd"], e.strerror), "uid %d of the tools must be able to enter it" % os.getuid()) from None
         _check_writable(plan)
         _confine(plan, filters, rules)
+        if not job["env"]:                  # it holds no secret, and the warden of profile L has to see its files (modes.py)
+            syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
         if plan["kind"] == "command":
             _execute(job["argv"], env)
         os.environ.clear()

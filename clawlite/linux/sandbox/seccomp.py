@@ -14,8 +14,8 @@ import struct
 from clawlite.linux.sandbox import syscalls
 from clawlite.linux.sandbox.syscalls import ARM, ARM_PRIVATE, AUDIT_ARCH, CEILING, TABLES
 
-EPERM, EACCES, ENOSYS, EAFNOSUPPORT = 1, 13, 38, 97
-ALLOW, KILL_PROCESS, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+EPERM, EACCES, ENOSYS, ENOTSUP, EAFNOSUPPORT = 1, 13, 38, 95, 97
+NOTIFY, ALLOW, KILL_PROCESS, ERRNO = 0x7FC00000, 0x7FFF0000, 0x80000000, 0x00050000
 _LOAD, _JEQ, _JGE, _JSET, _RET, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 _NR, _ARCH, _ARGS = 0, 4, 16                            # offsets in struct seccomp_data
 
@@ -38,9 +38,12 @@ userfaultfd ustat vhangup
 # Memory that no process has mapped is in no process' size: without a cgroup to count it, there is none.
 _UNCOUNTED = ["memfd_create", "shmget", "msgget", "mq_open"]
 # What Landlock leaves open (landlock(7), "Current limitations"): metadata by path, and the objects of the user's own IPC.
-_BY_PATH = ["chmod", "chown", "chown32", "lchown", "lchown32", "fchmodat", "fchmodat2", "fchownat", "setxattr", "lsetxattr", "setxattrat",
+_BY_PATH = ["chown", "chown32", "lchown", "lchown32", "fchmodat2", "fchownat", "setxattr", "lsetxattr", "setxattrat",
             "removexattr", "lremovexattr", "removexattrat", "utime", "utimes", "futimesat", "file_setattr",
             "shmget", "shmat", "msgget", "semget", "mq_open"]
+# What the warden does for a child, or refuses (modes.py).
+_ASKED = ["chmod", "fchmodat", "fchmod", "fchown", "fchown32", "utimensat", "utimensat_time64"]
+FLAGS = [0x40086602, 0x40046602, 0x401C5820]           # FS_IOC_SETFLAGS on 64 and on 32 bits, FS_IOC_FSSETXATTR
 # Without a pid namespace these reach any process of the same user; 0 means the caller itself.
 _OF_SELF = ["prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"]
 _SIGNALS = ["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal"]
@@ -87,6 +90,19 @@ def own(rules: Rules, machine: str) -> bytes:
     return program.code()
 
 
+def files(machine: str, asks: bool) -> bytes:
+    """Return the filter of profile L for what files have beside their contents.  *asks*: somebody answers at its listener."""
+    program = _Program(machine)
+    for name in _ASKED:
+        program.begin(name)
+        program.add(_RET, NOTIFY if asks else ERRNO | EPERM)
+        program.end()
+    for name in ("fsetxattr", "fremovexattr"):          # programs take this for a file system that has none
+        program.refuse(name, ENOTSUP)
+    program.refuse_values("ioctl", 1, FLAGS)
+    return program.code()
+
+
 def _sockets(program, rules: Rules):
     """A pair is the only socket without a network; a datagram pair could still be sent elsewhere by its address."""
     program.begin("socketpair")
@@ -123,8 +139,6 @@ def _sockets(program, rules: Rules):
 def _neighbours(program, rules: Rules):
     for name in _BY_PATH:
         program.refuse(name)
-    for name in ("utimensat", "utimensat_time64"):      # futimens passes no path
-        program.allow_null(name, 1)
     for name in _OF_SELF:
         program.allow_values(name, 0, [0], EPERM)
     program.allow_values("setpriority", 0, [0], EPERM)
@@ -208,15 +222,6 @@ class _Program:
         self.add(_RET, ERRNO | errno)
         self.end()
 
-    def allow_null(self, name: str, index: int):
-        self.begin(name)
-        self.argument(index)
-        self.add(_JEQ, 0, 0, 2)
-        self.argument(index, True)
-        self.add(_JEQ, 0, 1, 0)
-        self.add(_RET, ERRNO | EPERM)
-        self.end()
-
     def code(self) -> bytes:
         """Return the program, which allows what it has not refused."""
         self.add(_RET, ALLOW)
@@ -229,6 +234,7 @@ class Filters:
     def __init__(self, machine: str, landlock: bool):
         self._machine = machine
         self.common = common(machine)
+        self.files = (files(machine, True), files(machine, False)) if landlock else None
         self._own = {}
         for network in (False, True):
             for signals in (False, True):
@@ -249,3 +255,9 @@ def install(code: bytes):
     data = ctypes.create_string_buffer(code, len(code))
     program = _Filter(len(code) // 8, ctypes.cast(data, ctypes.c_void_p))
     syscalls.prctl(syscalls.PR_SET_SECCOMP, 2, ctypes.byref(program))
+
+
+def listen(code: bytes) -> int:
+    """Filter as ``install`` does; return a descriptor at which somebody answers (seccomp(2), SECCOMP_FILTER_FLAG_NEW_LISTENER)."""
+    data = ctypes.create_string_buffer(code, len(code))
+    return syscalls.call("seccomp", 1, 8, ctypes.byref(_Filter(len(code) // 8, ctypes.cast(data, ctypes.c_void_p))))

@@ -16,7 +16,7 @@ ARM_PRIVATE = (0xF0001, 0xF0006)    # breakpoint .. get_tls (arch/arm/include/ua
 
 _COMMON = {
     "pidfd_send_signal": 424, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
-    "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435, "pidfd_getfd": 438,
+    "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435, "openat2": 437, "pidfd_getfd": 438,
     "process_madvise": 440, "mount_setattr": 442, "quotactl_fd": 443, "landlock_create_ruleset": 444,
     "landlock_add_rule": 445, "landlock_restrict_self": 446, "memfd_secret": 447, "process_mrelease": 448,
     "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "open_tree_attr": 467, "file_setattr": 469,
@@ -38,11 +38,16 @@ clone               56 220 120
 connect             42 203 283
 delete_module       176 106 129
 fanotify_init       300 262 367
+fchmod              91 52 94
 fchmodat            268 53 333
+fchown              93 55 95
+fchown32            - - 207
 fchownat            260 54 325
 fcntl               72 25 55
 fcntl64             - - 221
 finit_module        313 273 379
+fremovexattr        199 16 237
+fsetxattr           190 7 228
 futimesat           261 - 326
 get_mempolicy       239 236 320
 init_module         175 105 128

@@ -9,11 +9,12 @@ import array
 import marshal
 import os
 import signal
+import sys
 
 import _socket
 
 from clawlite.linux.jsontext import dumps
-from clawlite.linux.sandbox import cgroups, child, landlock, limits, namespaces, plan as plans, probe, secretfiles, syscalls, watch
+from clawlite.linux.sandbox import cgroups, child, landlock, limits, modes, namespaces, plan as plans, probe, secretfiles, syscalls, watch
 
 
 
@@ -47,8 +48,10 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
         root.tmp(plans.TMP_MB, "/tmp")
     else:
         found = dict(found, strangers=limits.strangers(os.getuid() if uid is None else uid))
-    if not ours.recv(1):                                # the child needs the old root until it is ready
+    data, extra, _, _ = ours.recvmsg(1, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
+    if not data:                                        # the child needs the old root until it is ready
         os._exit(71)
+    asks = modes.Modes(int.from_bytes(extra[0][2][:4], sys.byteorder), uid) if extra else None
     calls = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, control)
     fds = take(calls)
     calls.close()
@@ -58,7 +61,7 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
     os.close(taken)
     if found["profile"] == "L":                         # here nobody else ends what the child left behind: so not before that is done
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 0)
-    _run(fds, found, uid, pid, ours, life, group)
+    _run(fds, found, uid, pid, ours, life, group, asks)
 
 
 def take(calls):
@@ -72,7 +75,7 @@ def take(calls):
     return fds.tolist()
 
 
-def _run(fds: list, found: dict, uid, pid: int, to_child, life: int, group):
+def _run(fds: list, found: dict, uid, pid: int, to_child, life: int, group, asks):
     plan_fd, job_fd, talk, line = fds
     agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
     plan = marshal.loads(os.pread(plan_fd, os.fstat(plan_fd).st_size, 0))
@@ -86,6 +89,8 @@ def _run(fds: list, found: dict, uid, pid: int, to_child, life: int, group):
             _build(plan, agent, secretfiles.values_of(job_fd) if plan["gives_files"] else {})
         except OSError as e:
             raise Refused("%s: %s" % (e.filename or "the sandbox", e.strerror), "see what works here with: clawlite doctor") from None
+        if asks is not None:
+            asks.allow(plan)
         output = os.pipe() if plan["kind"] == "command" else (-1, -1)
         memory = os.memfd_create("plan")
         os.write(memory, marshal.dumps(plan))
@@ -97,7 +102,7 @@ def _run(fds: list, found: dict, uid, pid: int, to_child, life: int, group):
             child.become(uid)
             syscalls.drop_capabilities()
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
-        end = watch.Watch(plan, agent, pid, output[0], life, group).run()
+        end = watch.Watch(plan, agent, pid, output[0], life, group, asks).run()
     except Refused as e:
         watch.clear(plan)
         end = {"refused": e.args[0], "hint": e.args[1]}

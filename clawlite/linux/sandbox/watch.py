@@ -31,7 +31,7 @@ def tell(agent, message: bytes):
 class Watch:
     """One running child, from its start to the end of its tree."""
 
-    def __init__(self, plan: dict, agent, pid: int, output: int, life: int, group=None):
+    def __init__(self, plan: dict, agent, pid: int, output: int, life: int, group=None, asks=None):
         self._plan, self._agent, self._pid, self._output = plan, agent, pid, output
         self._tree = limits.everybody if plan["profile"] == "N" else limits.descendants
         self._group = group                             # ``cgroups.Group``: what it keeps need not be looked at
@@ -45,6 +45,9 @@ class Watch:
         self._poll = select.poll()
         self._poll.register(agent, select.POLLHUP | select.POLLRDHUP)
         self._poll.register(life, 0)                    # tells a hang-up: the server has gone
+        self._asks = asks                               # ``modes.Modes`` of profile L
+        if asks is not None:
+            self._poll.register(asks, select.POLLIN)
         self._door = os.pidfd_open(pid)
         self._poll.register(self._door, select.POLLIN)
         if output >= 0:
@@ -84,6 +87,11 @@ class Watch:
                 self._drain(1)
             elif fd == self._door:
                 pass
+            elif self._asks is not None and fd == self._asks.fileno():
+                if event & select.POLLIN:
+                    self._asks.answer()
+                else:                                   # nobody is left who could ask
+                    self._poll.unregister(fd)
             else:
                 self._poll.unregister(fd)
                 wanted = True

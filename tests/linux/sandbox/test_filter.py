@@ -48,7 +48,7 @@ def _has(machine: str, name: str) -> bool:
 @pytest.mark.parametrize("machine", sorted(TABLES))
 def test_every_name_that_is_refused_has_a_number(machine):
     known = set().union(*[set(table) for table in TABLES.values()])
-    names = set(seccomp._NEVER + seccomp._UNCOUNTED + seccomp._BY_PATH + seccomp._OF_SELF + seccomp._SIGNALS)
+    names = set(seccomp._NEVER + seccomp._UNCOUNTED + seccomp._BY_PATH + seccomp._ASKED + seccomp._OF_SELF + seccomp._SIGNALS)
     assert names <= known
     for name in names & set(TABLES[machine]) & set(seccomp._NEVER):
         assert _says(machine, name) & 0xFFFF0000 == ERRNO
@@ -114,10 +114,16 @@ def test_neighbours_in_profile_l(machine):
     for name in seccomp._BY_PATH:
         if _has(machine, name):
             assert _says(machine, name, rules=one) == ERRNO | 1
-    assert _says(machine, "utimensat", 3, 0, rules=one) == ALLOW
-    assert _says(machine, "utimensat", 3, 0x7F00, rules=one) == ERRNO | 1
-    if machine != ARM:
-        assert _says(machine, "utimensat", 3, 1 << 32, rules=one) == ERRNO | 1       # a pointer is compared whole
+    for asks, answer in ((True, seccomp.NOTIFY), (False, ERRNO | 1)):
+        code = seccomp.files(machine, asks)
+        for name in seccomp._ASKED:
+            if _has(machine, name):
+                assert _run(code, AUDIT_ARCH[machine], TABLES[machine][name], (3, 0)) == answer
+        for name in ("fsetxattr", "fremovexattr"):
+            assert _run(code, AUDIT_ARCH[machine], TABLES[machine][name], (3,)) == ERRNO | 95
+        for flags in seccomp.FLAGS:
+            assert _run(code, AUDIT_ARCH[machine], TABLES[machine]["ioctl"], (3, flags)) == ERRNO | 1
+        assert _run(code, AUDIT_ARCH[machine], TABLES[machine]["ioctl"], (3, 0x5401)) == ALLOW
     for name in seccomp._OF_SELF:
         assert _says(machine, name, 1234, rules=one) == ERRNO | 1 and _says(machine, name, 0, rules=one) == ALLOW
     assert _says(machine, "setpriority", 0, 0, rules=one) == ALLOW

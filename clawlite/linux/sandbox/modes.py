@@ -1,0 +1,183 @@
+"""Modes, times and owners of files in profile L: what Landlock does not cover, and a filter sees only as numbers.
+
+The kernel hands such a call to the warden and holds whoever made it (seccomp_unotify(2)).  The warden looks at the file itself, does what
+was asked to the very file that it looked at, and answers; the call never goes on by itself, so nobody can exchange what it means.
+
+1. By a descriptor: it is open for writing, which Landlock has let it be, or the file lies in what may be written.  2. By a path: the
+file that it leads to, found and kept open by the warden, lies in what may be written.  3. Always: the file is the tools' user's, and no mode has set-user-ID or
+set-group-ID.  An owner that is asked for has to be the one that it has.  Whatever cannot be looked at is refused.
+"""
+import ctypes
+import fcntl
+import os
+import struct
+
+from clawlite.linux.sandbox import syscalls
+
+_NOTIFICATION = 80                  # struct seccomp_notif: id, pid, flags, then struct seccomp_data
+_RECV, _SEND, _VALID = 0xC0502100, 0xC0182101, 0x40082102
+_CWD, _NOFOLLOW = -100, 0x100
+_NO_MAGICLINKS = 2                  # of openat2(2): /proc/self would be ours
+_MAX_PATH = 4096
+_EPERM, _ENOENT, _EBADF, _EFAULT = 1, 2, 9, 14
+
+
+class Modes:
+    """Who answers for one call.
+
+    listener  descriptor of the filter;  uid  of the tools where the agent is root, or None
+    """
+
+    def __init__(self, listener: int, uid):
+        self._fd = listener
+        self._as_root = uid is not None
+        self._uid = os.getuid() if uid is None else uid
+        self._gid = os.getgid() if uid is None else uid
+        self._writable, self._denied = [], []
+        self._names = {number: name for name, number in syscalls.NUMBERS.items()}
+
+    def allow(self, plan: dict):
+        """Take from *plan* what may be written, and what is denied in it."""
+        self._writable = [path for path, writable in plan["allowed"] if writable]
+        self._denied = plan["denied"]
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def answer(self):
+        """Do what is asked next, or refuse it."""
+        data = bytearray(_NOTIFICATION)
+        try:
+            fcntl.ioctl(self._fd, _RECV, data)
+        except OSError:                         # who asked has ended
+            return
+        number, pid, _, call, _, _, *arguments = struct.unpack("=QIIiIQ6Q", data)
+        try:
+            self._do(number, pid, self._names.get(call, ""), arguments)
+            code = 0
+        except OSError as e:
+            code = -(e.errno or _EPERM)
+        try:
+            fcntl.ioctl(self._fd, _SEND, struct.pack("=QqiI", number, 0, code, 0))
+        except OSError:
+            pass
+
+    def _do(self, number: int, pid: int, name: str, arguments: list):
+        by_path = name in ("chmod", "fchmodat") or name.startswith("utimensat") and arguments[1]
+        if name == "chmod":
+            arguments = [_CWD] + arguments
+        fd = self._found(number, pid, arguments, name) if by_path else self._shared(number, pid, _int(arguments[0]))
+        try:
+            status = os.fstat(fd)
+            if self._as_root and status.st_uid != self._uid:
+                raise OSError(_EPERM, "not the tools' own")
+            if name.startswith("utimensat"):
+                self._times(fd, pid, name, arguments[2])
+            elif name.startswith("fchown"):
+                self._owner(status, name, arguments)
+            elif name in ("chmod", "fchmod", "fchmodat"):
+                mode = arguments[2 if by_path else 1] & 0o7777
+                if mode & 0o6000:
+                    raise OSError(_EPERM, "set-user-ID")
+                os.chmod("/proc/self/fd/%d" % fd, mode)
+            else:
+                raise OSError(_EPERM, name)
+        finally:
+            os.close(fd)
+
+    def _shared(self, number: int, pid: int, fd: int) -> int:
+        """Return a copy of descriptor *fd* of thread *pid*, whose file may be written."""
+        door = os.pidfd_open(_process_of(pid))
+        try:
+            ours = syscalls.call("pidfd_getfd", door, fd, 0)
+        finally:
+            os.close(door)
+        try:
+            self._check(number)
+            flags = fcntl.fcntl(ours, fcntl.F_GETFL)
+            if flags & os.O_PATH:
+                raise OSError(_EBADF, "open for nothing")
+            if flags & os.O_ACCMODE == os.O_RDONLY:
+                self._written(ours)
+        except OSError:
+            os.close(ours)
+            raise
+        return ours
+
+    def _found(self, number: int, pid: int, arguments: list, name: str) -> int:
+        """Return a descriptor (O_PATH) of the file that a path of thread *pid* leads to, which may be written."""
+        at = _int(arguments[0])
+        text = _memory(pid, arguments[1], _MAX_PATH, True)
+        follow = not (name.startswith("utimensat") and arguments[3] & _NOFOLLOW)
+        base = os.open("/proc/%d/%s" % (pid, "cwd" if at == _CWD else "fd/%d" % at), os.O_PATH | os.O_CLOEXEC)
+        try:
+            self._check(number)
+            how = ctypes.create_string_buffer(struct.pack("=3Q", os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW), 0, _NO_MAGICLINKS), 24)
+            fd = syscalls.call("openat2", base, text, how, 24)
+        finally:
+            os.close(base)
+        try:
+            self._written(fd)
+        except OSError:
+            os.close(fd)
+            raise
+        return fd
+
+    def _written(self, fd: int):
+        """Raise when the file of *fd* lies where nothing may be written."""
+        path = os.readlink("/proc/self/fd/%d" % fd)
+        if not _is_below(self._writable, path) or _is_below(self._denied, path):
+            raise OSError(_EPERM, "not to be written")
+
+    def _times(self, fd: int, pid: int, name: str, address: int):
+        size = 16 if name == "utimensat" and syscalls.MACHINE == syscalls.ARM else 32
+        times = ctypes.create_string_buffer(_memory(pid, address, size, False), size) if address else None
+        syscalls.call(name, _CWD, b"/proc/self/fd/%d" % fd, times, 0)
+
+    def _owner(self, status, name: str, arguments: list):
+        short = name == "fchown" and syscalls.MACHINE == syscalls.ARM
+        for asked, has, own in ((arguments[1], status.st_uid, self._uid), (arguments[2], status.st_gid, self._gid)):
+            asked = asked & 0xFFFF if short else asked & 0xFFFFFFFF
+            if asked not in (0xFFFF if short else 0xFFFFFFFF, has) or asked == has != own:
+                raise OSError(_EPERM, "another owner")
+
+    def _check(self, number: int):
+        """Raise when who asked has ended: its number may be somebody else's by now."""
+        fcntl.ioctl(self._fd, _VALID, struct.pack("=Q", number))
+
+
+def _int(word: int) -> int:
+    return struct.unpack("=i", struct.pack("=I", word & 0xFFFFFFFF))[0]
+
+
+def _process_of(thread: int) -> int:
+    with open("/proc/%d/status" % thread) as file:
+        for line in file:
+            if line.startswith("Tgid:"):
+                return int(line[5:])
+    raise OSError(_ENOENT, "it has ended")
+
+
+def _memory(pid: int, address: int, size: int, is_text: bool) -> bytes:
+    """Return *size* bytes at *address* of thread *pid*, or a text of at most so many that ends with a NUL."""
+    fd = os.open("/proc/%d/mem" % pid, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = b""
+        while len(data) < size and not (is_text and b"\0" in data):
+            at = address + len(data)
+            part = os.pread(fd, min(size - len(data), 4096 - at % 4096), at)       # a page at a time: the next may not be there
+            if not part:
+                raise OSError(_EFAULT, "no such address")
+            data += part
+    finally:
+        os.close(fd)
+    if not is_text:
+        return data
+    text, end, _ = data.partition(b"\0")
+    if not end or not text:
+        raise OSError(_ENOENT, "no path")
+    return text
+
+
+def _is_below(paths: list, path: str) -> bool:
+    return any(path == other or path.startswith(other.rstrip("/") + "/") for other in paths)
