@@ -37,12 +37,12 @@ _FIRMWARE = {}
 TOOLS = 'def look(where: str) -> dict:\n    """Look somewhere."""\n    return {"where": where, "seen": 3}\n'
 
 
-def project(folder: Path, endpoint: str, name: str = "garden", protocol: str = "openai-compatible", stream: str = "true", limits: str = "") -> str:
-    """Write a project and build it; return its image."""
+def project(folder: Path, endpoint: str, name: str = "garden", protocol: str = "openai-compatible", stream: str = "true", limits: str = "", gateway: str = "") -> str:
+    """Write a project and build it; return its image.  gateway: more lines of [gateway], and what follows it"""
     folder.mkdir(exist_ok=True, parents=True)
     (folder / "claw.yaml").write_text(CLAW.format(name=name, protocol=protocol, endpoint=endpoint, stream=stream, limits=limits))
     (folder / "tools.py").write_text(TOOLS)
-    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n[gateway]\n')
+    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n[gateway]\n' + gateway)
     (folder / "reflex.toml").write_text('[[rule]]\nwhen = "*"\nsay = "By rule."\n')
     return build_beside(str(folder))
 

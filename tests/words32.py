@@ -120,7 +120,8 @@ def references(folder: Path) -> dict:
         ("injection", claw + _BLOCKS % "prompt_injection: { detection: pattern }", dict(_LOOKS, tools_py=_TOOL)),
         ("openai", remote("openai-compatible"), {}), ("anthropic", remote("anthropic-native"), {}),
         ("both", remote("openai-compatible", "anthropic-native"), {}),
-        ("gateway", remote("openai-compatible"), dict(clawlite_toml="[gateway]\n")))}
+        ("gateway", remote("openai-compatible"), dict(clawlite_toml="[gateway]\n")),
+        ("lan", remote("openai-compatible"), dict(clawlite_toml='[gateway]\nwire = "tcp"\naddress = "127.0.0.1:9"\n')))}
 
 
 def code(board: Path, agents: dict, bits: int) -> dict:

@@ -35,6 +35,8 @@ def turn(device):
     device.settle()
     for _ in range(30):
         now += 60000
+        if device.net:
+            device.net.tick()
         device.agent.tick(now)
         device.settle()
     drop()

@@ -23,7 +23,7 @@ from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.text import decode_utf8
 
 AGENT, TOOLS, RECORDS, RULES, AUTOMATA, PROSE, REFLEX, REPLAY, PINS, PROVIDERS, WIRE, SANDBOX, GUARD = range(1, 14)
-MEMORY, SKILLS, CHANNELS, TELEMETRY, LOCAL, CONTEXT, WORLDS = range(14, 21)
+MEMORY, SKILLS, CHANNELS, TELEMETRY, LOCAL, CONTEXT, WORLDS, NETWORK = range(14, 22)
 READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS, ASKS = 1, 2, 4, 8, 16, 32, 64, 128
 BUILTIN, MAKER, SKILL, COMPOSITE = range(4)             # what answers a tool: the registry, tools.py, a skill's instruction, a turn of a skill's own
 

@@ -100,7 +100,10 @@ class Session:
         if not self._asked:
             raise InvalidRequest("expected claw.initialize first, got %s" % method[:60])
         if method == "claw.status":
-            return {"state": self.agent.lifecycle.state, "uptime_ms": 0 if self._opened_ms is None else now_ms - self._opened_ms}
+            told = {"state": self.agent.lifecycle.state, "uptime_ms": 0 if self._opened_ms is None else now_ms - self._opened_ms}
+            if self.agent.conditions:
+                told["conditions"] = [tell() for tell in self.agent.conditions]
+            return told
         if not self._serves(method):
             raise self._not_found(method[:60])
         if not self._open:

@@ -5,7 +5,7 @@
 """
 import typing
 
-from clawlite.host import board_heap, board_stores, boards, chain, channels, compiler, guards, worlds
+from clawlite.host import board_heap, board_stores, boards, chain, channels, compiler, guards, trust, worlds
 from clawlite.host.board_profile import Ability, Profile, has
 from clawlite.host.document import LinePlace
 from clawlite.host.problems import ManifestErrors, Problem, Problems
@@ -91,13 +91,21 @@ def sizes(manifest, board: Profile, need: Need, known: list = ()) -> list[Proble
     problems = Problems()
     place = LinePlace(manifest.file, 1)
     if board.runtime == "micropython":
-        if need.heap[board.word_bits] > board.heap_bytes:
-            problems.add(place, (), f"the agent needs about {need.heap[board.word_bits]:,} bytes of heap, and {board.name} has {board.heap_bytes:,}",
-                         hint=_other(known, lambda b: not b.heap_bytes or need.heap[b.word_bits] <= b.heap_bytes, "fewer tools or rules"))
+        wanted = _heap(manifest, board, need)
+        if wanted > board.heap_bytes:
+            tls = f" ({board.network.tls_bytes:,} of them for TLS)" if wanted > need.heap[board.word_bits] else ""
+            problems.add(place, (), f"the agent needs about {wanted:,} bytes of heap{tls}, and {board.name} has {board.heap_bytes:,}",
+                         hint=_other(known, lambda b: not b.heap_bytes or _heap(manifest, b, need) <= b.heap_bytes,
+                                     "[gateway] in clawlite.toml" if tls else "fewer tools or rules"))
         if board.flash_bytes is not None and need.flash > board.flash_bytes:
             problems.add(place, (), f"the agent needs about {need.flash:,} bytes of flash, and {board.name} has {board.flash_bytes:,}",
                          hint=_other(known, lambda b: b.flash_bytes is None or need.flash <= b.flash_bytes, "a smaller agent"))
     return problems.found
+
+
+def _heap(manifest, board: Profile, need: Need) -> int:
+    """Return the bytes of heap that the agent needs on *board*, with those of a TLS connection."""
+    return need.heap[board.word_bits] + (board.network.tls_bytes or 0 if trust.hosts(manifest) else 0)
 
 
 # -- what is wanted, and where that stands
@@ -125,6 +133,8 @@ def _where(manifest, ability: str) -> tuple:
         return manifest.telemetry.place, ()
     if ability == "gateway":
         return manifest.settings.place, ("gateway",)
+    if ability == "lan":
+        return manifest.settings.place, ("gateway", "wire")
     if ability == "pins" and manifest.settings.pins:
         return manifest.settings.place, ("pins", 0)
     for channel in manifest.channels:
@@ -140,8 +150,32 @@ def _where(manifest, ability: str) -> tuple:
     return LinePlace(manifest.file, 1), ()
 
 
+def _tls(manifest, board: Profile, known: list, problems: Problems) -> None:
+    """A board checks every certificate, so it must know whose signature counts; and no watchdog may bite while it does its sums."""
+    hosts = trust.hosts(manifest)
+    if board.runtime != "micropython" or not hosts or not board.network.tls:
+        return
+    place, path, _ = hosts[0]
+    if _tls_missing(manifest, board):
+        problems.add(place, path, f"{board.name} has no list of certificate authorities", hint='name the one of this host: [tls] ca = ["FILE.pem"] in '
+                     "clawlite.toml; or let a gateway check it: [gateway]")
+    boot = manifest.settings.boot
+    if boot and boot.watchdog_ms and boot.watchdog_ms < trust.HANDSHAKE_MS:
+        problems.add(manifest.settings.place, ("boot", "watchdog_ms"), "a TLS handshake keeps a board's processor for seconds",
+                     f"{trust.HANDSHAKE_MS} or more", str(boot.watchdog_ms), hint="or ask through a gateway: [gateway]")
+
+
+def _tls_missing(manifest, board: Profile) -> bool:
+    """Return whether this board would have to believe any certificate.  Of a gateway, trust.py says so."""
+    return board.runtime == "micropython" and bool(trust.hosts(manifest)) and not manifest.settings.authorities and not manifest.settings.gateway
+
+
 def _network(manifest, board: Profile, known: list, problems: Problems) -> None:
-    if manifest.settings.gateway:
+    _tls(manifest, board, known, problems)
+    gateway = manifest.settings.gateway
+    if gateway:
+        if gateway.tls and board.network.links and not board.network.tls:
+            problems.add(manifest.settings.place, ("gateway", "tls"), f"{board.name} has no TLS", key=True, hint="remove it, on a LAN that you trust")
         return
     asked = [(provider.place, ("endpoint",), provider.spec.endpoint) for provider in chain.providers(manifest) if not chain.is_builtin(provider)]
     asked += [(manifest.settings.place, ("oauth2", name, "endpoint"), server.endpoint) for name, server in manifest.settings.oauth2.items()]
@@ -156,7 +190,7 @@ def _network(manifest, board: Profile, known: list, problems: Problems) -> None:
         else:
             message = f"this version speaks {' and '.join(a for a in board.abilities if a in ('http', 'https')) or 'no http'} on {board.name}"
             ways = "an http endpoint" if "http" in board.abilities else "a built-in provider"
-        problems.add(place, path, message, hint=_other(known, lambda b: scheme in b.abilities and bool(b.network.links), ways))
+        problems.add(place, path, message, hint=_other(known, lambda b: scheme in b.abilities and bool(b.network.links) and not _tls_missing(manifest, b), ways))
 
 
 def _sandbox(manifest, board: Profile, known: list, problems: Problems) -> None:

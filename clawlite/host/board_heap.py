@@ -78,14 +78,14 @@ def parts(image) -> list[str]:
     found = {"agent"} | {name for name in ("log", "pins") if name in image.requires}
     if "memory" in image.requires:
         found.add("memory")
-    if "http" in image.requires or image.agent.counts:
+    if "http" in image.requires or "https" in image.requires or image.agent.counts:
         found.add("limits")
     if "guard" in image.requires:
         injection, leaks = image.section(layout.GUARD)[:2]
         found |= {"guard"} | ({"leaks"} if leaks else set()) | ({"injection"} if injection else set())
     for number in image.agent.providers:
         if number >= 2 and "gateway" in image.requires:
-            found.add("gateway")        # and the line, while there is one
+            found.add("lan" if "lan" in image.requires else "gateway")         # with the line, while there is one
             continue
         found |= {("reflex", "replay")[number]} if number < 2 else {"remote", _API[image.provider(number - 2)[1]]}
     return sorted(found)
@@ -107,7 +107,7 @@ def needed(data: bytes, tools_py: str, bits: int) -> int:
     """Return the bytes of heap with which its turns work: what is held, and room for what a turn makes and leaves."""
     image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
     loaded = parts(image)
-    room = _ROOM if {"remote", "gateway"}.isdisjoint(loaded) else _REMOTE_ROOM
+    room = _ROOM if {"remote", "gateway", "lan"}.isdisjoint(loaded) else _REMOTE_ROOM
     room += sum(_LOOK_ROOM.get(part, 0) for part in loaded)
     room += _STORE_ROOM + board_stores.index(memories.stores(image)) if image.size_of(layout.MEMORY) else 0
     return max(held(data, tools_py, bits) + room, _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR)

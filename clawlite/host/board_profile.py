@@ -21,7 +21,7 @@ _RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 USBId = Annotated[str, text_like(r"^[0-9A-F]{4}:[0-9A-F]{4}\Z", 'vendor and product in hex, such as "2E8A:0005"', "2E8A:0005",
                                  lambda text: f"write {quoted(text.upper())}" if re.fullmatch("[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}", text) else "")]
-Ability = Literal["access", "audit", "buses", "cron", "encryption", "files", "gateway", "guard", "guard-model", "http", "https", "log", "memory", "messages", "mqtt", "pins", "process", "reflex", "replay", "shell", "telegram", "telemetry", "tools", "tools.py", "web", "webhook"]
+Ability = Literal["access", "audit", "buses", "cron", "encryption", "files", "gateway", "guard", "guard-model", "http", "https", "lan", "log", "memory", "messages", "mqtt", "pins", "process", "reflex", "replay", "shell", "telegram", "telemetry", "tools", "tools.py", "web", "webhook"]
 Level = Literal["none", "process", "wasm", "container", "vm"]
 Limit = Literal["memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms", "max_output_bytes"]
 Spans = list[Text]
@@ -34,9 +34,10 @@ class Console(Strict):
 
 
 class Network(Strict):
-    """What connects it; ``tls``: whether its firmware or system has TLS at all."""
+    """What connects it; ``tls``: whether its firmware or system has TLS at all; ``tls_bytes``: of its heap, that a connection takes with it."""
     links: list[Literal["ethernet", "wifi"]]
     tls: bool
+    tls_bytes: Count | None = None
 
 
 class Sandbox(Strict):

@@ -32,9 +32,9 @@ def serve(tools, projects, port_names, listen, certificate, key):
 @gateway.command()
 @click.argument("name")
 def token(name):
-    """Make the token of the device NAME and print it: this once."""
+    """Make the token of the device NAME and print NAME:TOKEN, this once: the board's secret GATEWAY_TOKEN."""
     from clawlite.host.gateway import make_token
-    print(make_token(name))
+    print(f"{name}:{make_token(name)}")
 
 
 @gateway.command()

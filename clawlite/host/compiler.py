@@ -13,7 +13,7 @@ from clawlite.core import image as layout
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.pins import KINDS as PIN_KINDS
 from clawlite.core.pins import PULL_DOWN, PULL_UP
-from clawlite.host import chain, channels, conformance, folding, guards, memories, mistakes, registry, sandboxes, skills, telemetries, unbuilt, worlds
+from clawlite.host import chain, channels, conformance, folding, guards, memories, mistakes, registry, sandboxes, skills, telemetries, trust, unbuilt, worlds
 from clawlite.host.automata import PatternError, compile_pattern
 from clawlite.host.imagefile import encode, table, write
 from clawlite.host.reflexes import compile_reflex
@@ -100,7 +100,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.SANDBOX: sandboxes.section(manifest, pool), layout.TELEMETRY: telemetries.section(manifest), layout.LOCAL: sandboxes.local(manifest),
         layout.GUARD: guards.section(manifest, pool), layout.MEMORY: memories.section(manifest), layout.CONTEXT: memories.context(manifest),
         layout.SKILLS: skills.section(manifest, lambda *what: _schema(manifest, *what, pool), prose), layout.CHANNELS: channels.section(manifest),
-        layout.WORLDS: worlds.section(manifest),
+        layout.WORLDS: worlds.section(manifest), layout.NETWORK: trust.section(manifest),
     }
     sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
@@ -116,7 +116,7 @@ def requires(manifest) -> list[str]:
     needed = {provider.spec.endpoint.partition(":")[2 if chain.is_builtin(provider) else 0] for provider in chain.providers(manifest)}
     needed |= {provider.spec.endpoint.partition(":")[0] for provider, _ in chain.embedders(manifest)}
     if manifest.settings.gateway:       # who that is has both, whatever the device has
-        needed = needed - {"http", "https"} | {"gateway"}
+        needed = needed - {"http", "https"} | ({"gateway", "lan"} if manifest.settings.gateway.wire == "tcp" else {"gateway"})
     if manifest.tools:
         needed.add("tools")
     if any(tool.function for tool in manifest.tools):
@@ -254,7 +254,8 @@ def _companions(manifest) -> list:
 SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECORDS: "tool records", layout.RULES: "rules",
                  layout.AUTOMATA: "automata", layout.PROSE: "prose", layout.REFLEX: "reflex", layout.REPLAY: "replay",
                  layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox", layout.TELEMETRY: "telemetry", layout.LOCAL: "local",
-                 layout.GUARD: "guard", layout.MEMORY: "memory", layout.SKILLS: "skills", layout.CHANNELS: "channels", layout.CONTEXT: "context", layout.WORLDS: "world models"}
+                 layout.GUARD: "guard", layout.MEMORY: "memory", layout.SKILLS: "skills", layout.CHANNELS: "channels", layout.CONTEXT: "context", layout.WORLDS: "world models",
+                 layout.NETWORK: "network"}
 
 
 def _sizes(data: bytes) -> list:

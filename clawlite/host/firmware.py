@@ -22,6 +22,7 @@ UNITS = {
     "limits": ["ledger", "meters"],
     "line": ["lineframe", "linereceive", "linesend", "line", "reliable"],
     "distant": ["gateway", "uplink"],
+    "tcp": ["boardsecrets", "connection"],
     "guard": ["guards", "held", "guard", "guarding"],
     "leaks": ["tokens", "labels", "leaks", "known"],
     "injection": ["fold", "injection"],

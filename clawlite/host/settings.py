@@ -22,6 +22,7 @@ from clawlite.host.problems import ManifestErrors, Problems, did_you_mean, one_o
 from clawlite.host.search_settings import Search
 from clawlite.host.sources import Refused, Sources, is_glob
 from clawlite.host.tomllines import TOMLDocument
+from clawlite.host.trust import TLS, Gateway, authorities
 
 FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file
@@ -84,11 +85,6 @@ class Budget(Strict):
     max_tool_result_bytes: Annotated[int, Meta(ge=64, le=65536)] | None = None
 
 
-class Gateway(Strict):
-    """Whoever holds the device's line asks the remote providers: the device needs no network and holds no key."""
-    wire: Literal["line"] = "line"
-
-
 class Sandbox(Strict):
     """What this machine adds to the manifest's Sandbox of level process.
 
@@ -122,6 +118,7 @@ class File(Strict):
     budget: Budget | None = None
     boot: Boot | None = None
     gateway: Gateway | None = None
+    tls: TLS | None = None
     prefer: Literal["cost", "speed", "intelligence"] | None = None
     sandbox: Sandbox | None = None
     search: Search | None = None
@@ -155,7 +152,8 @@ class Settings:
     oauth2                    {name of a provider: OAuth2}
     budget                    Budget
     boot                      Boot, or None
-    gateway                   bool, remote providers are asked through one
+    gateway                   Gateway through which remote providers are asked, or None
+    authorities               certificates (DER) of those whose signature counts, of [tls] ca
     prefer                    "cost", "speed", "intelligence", or None
     sandbox                   Sandbox
     search                    Search, or None
@@ -180,7 +178,8 @@ class Settings:
     oauth2: dict = dataclasses.field(default_factory=dict)
     budget: Struct = dataclasses.field(default_factory=Budget)
     boot: Struct = None
-    gateway: bool = False
+    gateway: Struct = None
+    authorities: list = dataclasses.field(default_factory=list)
     prefer: str = None
     sandbox: Struct = dataclasses.field(default_factory=Sandbox)
     search: Struct = None
@@ -230,7 +229,8 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.oauth2 = file.oauth2 or {}
         settings.budget = file.budget or Budget()
         settings.boot = file.boot
-        settings.gateway = file.gateway is not None
+        settings.gateway = file.gateway
+        settings.authorities = authorities(sources, file.tls.ca, place, problems) if file.tls else []
         settings.prefer = file.prefer
         settings.sandbox = file.sandbox or Sandbox()
         settings.search = file.search

@@ -41,10 +41,12 @@ class Connections:
 
     wake     descriptor of a pipe: one byte is written when ``poll`` has something, and no second one before it was called
     environ  mapping with the proxies' variables; default ``os.environ``
+    authorities  as in net_tls.py
     """
 
-    def __init__(self, wake: int, environ=None):
+    def __init__(self, wake: int, environ=None, authorities: list = ()):
         self._wake = wake
+        self._authorities = authorities
         self._environ = os.environ if environ is None else environ
         self._open = {}
         self._lock = _thread.allocate_lock()
@@ -155,7 +157,7 @@ class Connections:
         except ImportError:
             raise Failure("https needs TLS, and this Python has none (module ssl)") from None
         if self._tls is None:
-            self._tls = net_tls.context()
+            self._tls = net_tls.context(self._authorities)
         net_tls.wrap(stream, self._tls, host)
 
     def _keep(self, stream: Stream, data: bytes):

@@ -17,9 +17,12 @@ _OLD = ("UNSUPPORTED_PROTOCOL", "TLSV1_ALERT_PROTOCOL_VERSION", "VERSION_TOO_LOW
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
 
 
-def context() -> ssl.SSLContext:
-    """Return the settings for all connections.  Costs milliseconds and megabytes where the machine's CAs are one file."""
-    made = ssl.create_default_context()
+def context(authorities: list = ()) -> ssl.SSLContext:
+    """Return the settings for all connections.  Costs milliseconds and megabytes where the machine's CAs are one file.
+
+    authorities  certificates (DER) that count in place of the machine's list; none: that list
+    """
+    made = ssl.create_default_context(cadata=b"".join(authorities) or None)
     made.minimum_version = max(made.minimum_version, ssl.TLSVersion.TLSv1_2)
     return made
 

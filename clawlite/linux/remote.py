@@ -4,7 +4,7 @@ Loaded for images that require ``http`` or ``https`` alone.
 """
 from clawlite.core import effect as E
 from clawlite.core.errors import ClawError, ProviderError
-from clawlite.core.image import WIRE
+from clawlite.core.image import NETWORK, WIRE
 from clawlite.linux.meters import meter
 from clawlite.linux.net import Connections
 
@@ -23,7 +23,8 @@ class Remote:
         self._agent = agent
         self._now_ms = now_ms
         self._name = agent.image.agent.name
-        self._connections = Connections(wake)
+        gateway, authorities = agent.image.section(NETWORK) or (None, ())
+        self._connections = Connections(wake, authorities=() if gateway else authorities)       # with one, they are the gateway's
         self._current = {}              # task -> number of its connection: what an earlier one still brings is not for it
         self._last = 0
         agent.keep_bytes = _KEEP

@@ -25,7 +25,7 @@ from clawlite.linux.starting import Starting
 from clawlite.linux.straight import Straight
 from clawlite.linux.wire import MAX_LINE, now_ms, open_line
 
-ABILITIES = ("access", "audit", "buses", "cron", "encryption", "files", "gateway", "guard", "guard-model", "http", "https", "log", "memory", "messages", "mqtt", "pins", "process", "reflex", "replay", "shell", "telegram", "telemetry", "tools", "tools.py", "web", "webhook")
+ABILITIES = ("access", "audit", "buses", "cron", "encryption", "files", "gateway", "guard", "guard-model", "http", "https", "lan", "log", "memory", "messages", "mqtt", "pins", "process", "reflex", "replay", "shell", "telegram", "telemetry", "tools", "tools.py", "web", "webhook")
 MAX_TASKS = 1024
 LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
 

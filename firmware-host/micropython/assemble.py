@@ -43,16 +43,20 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.console = Console(device.agent, not device.terminal)
         device.printable = printable
     device.stdio = Stdio(operator, device.now_ms)
-    device.net = device.uplink = None   # what reaches providers: net.Net, or uplink.Uplink, which is both
-    if "http" in image.requires or image.agent.counts:
+    device.net = device.uplink = None   # what reaches providers: net.Net, lan.Lan, or uplink.Uplink, which is both
+    if "http" in image.requires or "https" in image.requires or image.agent.counts:
         from meters import Meters
         Meters(device.agent, folder, device.clock.both)
-    if "http" in image.requires:
-        from net import Net
-        device.net = Net(device.agent, device.stdio.poll, folder, device.clock.both)
+    if "lan" in image.requires:
+        from lan import Lan
+        device.net = Lan(device, lambda: _name_server(device))
     elif "gateway" in image.requires:
         from uplink import Uplink
         device.net = device.uplink = Uplink(device.agent, device.stdio, device.now_ms)
+        device.stdio.over = device.uplink.down
+    elif "http" in image.requires or "https" in image.requires:
+        from net import Net
+        device.net = Net(device.agent, device.stdio.poll, folder, device.clock.both, lambda: _name_server(device))
     if "memory" in image.requires:
         _stores(device, image, folder)
     device.watchdog_ms = 0            # set by boot/bootwindow.py: how long the loop may stand still
@@ -84,6 +88,10 @@ def _stores(device, image, folder: str):
     path = "%s/memory-%08x.log" % (folder, crc32(image.agent.name.encode()) & 0xffffffff)      # another agent on this board has its own
     device.stores = Stores(device.agent, path, device.epoch_s, min(_MAX_ENTRIES, (gc.mem_free() + gc.mem_alloc()) // _ENTRY_HEAP), (loads, dumps))
     device.agent.memories = device.stores.methods
+
+
+def _name_server(device):
+    return device.wifi.name_server() if device.wifi else None
 
 
 def _bank(rows: list, now_ms):

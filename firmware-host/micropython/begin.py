@@ -13,10 +13,10 @@ def begin(device):
     device.settle()
     if device.uplink:
         device.uplink.call()
-    if device.watchdog_ms:
+    _join(device)
+    if device.watchdog_ms:              # what takes seconds is behind us: the start, and the radio's
         from machine import WDT
         device.watchdog = WDT(timeout=device.watchdog_ms)
-    _join(device)
 
 
 def _join(device):
@@ -28,4 +28,5 @@ def _join(device):
     except (OSError, ImportError):
         return
     device.wifi = Wifi(path, device)
+    device.wifi.tick(device.now_ms())
     device.agent.conditions = (device.wifi.about,)

@@ -100,7 +100,7 @@ class Device:
     def step(self):
         wait = -1
         for at in (self.agent.deadline(), self.session.deadline() if self.session else None, self.handlers.deadline(),
-                   self.stdio.deadline(), self.uplink.deadline() if self.uplink else None, self.wifi.deadline() if self.wifi else None):
+                   self.stdio.deadline(), self.net.deadline() if self.net else None, self.wifi.deadline() if self.wifi else None):
             if at is not None and (wait < 0 or at - self.clock.now < wait):
                 wait = at - self.clock.now if at > self.clock.now else 0
         if self.watchdog:
@@ -122,8 +122,8 @@ class Device:
         self.agent.tick(now)
         if self.session:
             self.session.tick(now)
-        if self.uplink:
-            self.uplink.tick()
+        if self.net:
+            self.net.tick()
         if self.wifi:
             self.wifi.tick(now)
         if self.stdio.line:

@@ -5,9 +5,9 @@ Compiling tools.py takes more memory than running it, so it comes while the heap
 import gc
 
 from clawlite.core.errors import ImageMismatch
-from clawlite.core.image import Image
+from clawlite.core.image import NETWORK, Image
 
-ABILITIES = ("gateway", "guard", "http", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py")
+ABILITIES = ("gateway", "guard", "http", "https", "lan", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py")
 
 
 def load(path: str, folder: str, seal: bool, key) -> tuple:
@@ -29,12 +29,26 @@ def load(path: str, folder: str, seal: bool, key) -> tuple:
         from clawlite.core.seal import check
         check(read, size, image.seal_at, key)
     image.require(ABILITIES, "this board")
+    _check_network(image)
     functions = {}
     for name, digest in image.companions:
         if name == "tools.py":
             functions = _functions(folder + "/" + name, digest)
     gc.collect()
     return image, functions
+
+
+def _check_network(image):
+    """Raise ``ImageMismatch`` when this port lacks what a connection of the image needs: nothing is reached with less."""
+    where, authorities = image.section(NETWORK) or (None, [])
+    if "https" not in image.requires and not (where and where[2]):
+        return
+    try:
+        import tls
+    except ImportError:
+        raise ImageMismatch("this board's MicroPython has no TLS", "ask the providers through a gateway: [gateway] in clawlite.toml")
+    if not authorities:
+        raise ImageMismatch("the image names nobody whose certificates count", "name them: [tls] ca in clawlite.toml; or ask through a gateway")
 
 
 def _functions(path: str, digest: bytes) -> dict:

@@ -23,7 +23,7 @@ class Meters:
         self._path = folder + "/meters.json"
         self._spent = self._read()
         info = agent.image.agent
-        if "http" in agent.image.requires:
+        if "http" in agent.image.requires or "https" in agent.image.requires:
             from clawlite.core.meter import Meter
             meter = Meter(clock, self.stored, info.tokens_per_hour, info.cost_per_day, info.rates)
         else:

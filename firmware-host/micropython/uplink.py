@@ -16,8 +16,8 @@ from stdio import chance
 WAIT_MS = 6000
 _KEEP = 2048                    # bytes of a conversation: a provider sees that much of what was said before
 _PIECE = 512                    # characters of a text in one record
-_AHEAD = 1024                   # bytes of records that wait for the line before more are made
-_MAX_RECORD = 8192
+AHEAD = 1024                   # bytes of records that wait for the line before more are made
+MAX_RECORD = 8192
 _ASKS = b"\x1e~0000rd20e7449\n"  # a reset of no session: whoever holds the line says hello (docs/line.md, rule 8)
 
 
@@ -32,7 +32,7 @@ class _Asked:
 
 
 class Uplink:
-    """The gateway's side of one device.
+    """The gateway's side of one device.  ``is_up``: a gateway is there.
 
     agent   ``agent.Agent``
     stdio   ``stdio.Stdio``
@@ -44,14 +44,13 @@ class Uplink:
         self._asked = {}                # task -> _Asked
         self._boot = str(hexlify(chance()), "utf-8")
         self._count = 0
-        self._is_up = False             # a gateway has said hello in this session of the line
+        self.is_up = False              # a gateway has said hello in this session of the line
         agent.keep_bytes = _KEEP
         agent.is_behind = True
-        stdio.over = self.down
 
     def down(self):
         """The session is over: what is asked waits for the next."""
-        self._is_up = False
+        self.is_up = False
         now = self._now_ms()
         for task in self._asked:
             self._asked[task].due_ms = now + WAIT_MS
@@ -65,12 +64,27 @@ class Uplink:
             self._count += 1
             asked = _Asked("%s-%d" % (self._boot, self._count), effect[3], effect[4], effect[5], self._now_ms() + WAIT_MS)
             self._asked[effect[1]] = asked
-            if self._is_up:
+            if self.is_up:
                 self._begin(asked)
             else:
                 self.call()
         else:
             self.close(effect[1])
+
+    # -- the wire: lan.py has another
+
+    def has_room(self) -> bool:
+        """Return whether another record may go up."""
+        line = self._stdio.line
+        return line and line.is_up and line.waiting < AHEAD
+
+    def tell(self, message):
+        """Send a record up."""
+        self._stdio.record(message)
+
+    def nobody(self) -> str:
+        """Return what to say when there is no gateway."""
+        return "no gateway at the other end of the line (clawlite gateway starts one there)"
 
     def call(self):
         """Ask whoever holds the line for a hello: but for an operator, who would take it for JSON."""
@@ -81,8 +95,8 @@ class Uplink:
     def close(self, task: int):
         """Nobody waits for the answer to *task* any more."""
         asked = self._asked.pop(task, None)
-        if asked and self._is_up:
-            self._stdio.record(_note("cancel", {"id": asked.id}))
+        if asked and self.is_up:
+            self.tell(_note("cancel", {"id": asked.id}))
 
     def ready(self, polled):
         """Nothing of ours is polled."""
@@ -103,7 +117,7 @@ class Uplink:
             asked = self._asked.get(task)
             if asked and asked.due_ms is not None and now >= asked.due_ms:
                 del self._asked[task]
-                self._agent.received(task, (False, ProviderError("no gateway at the other end of the line (clawlite gateway starts one there)")), now)
+                self._agent.received(task, (False, ProviderError(self.nobody())), now)
             elif asked and asked.parts:
                 self._go_on(asked)
 
@@ -113,13 +127,12 @@ class Uplink:
         self._go_on(asked)
 
     def _go_on(self, asked):
-        line = self._stdio.line
-        while asked.parts and line and line.is_up and line.waiting < _AHEAD:
+        while asked.parts and self.has_room():
             part = next(asked.parts, None)
             if part is None:
                 asked.parts = None
             else:
-                self._stdio.record(part)
+                self.tell(part)
 
     # -- from the gateway
 
@@ -156,10 +169,10 @@ class Uplink:
 
     def _greeted(self, id):
         image = self._agent.image
-        self._stdio.record({"jsonrpc": "2.0", "id": id, "result": {
-            "version": 1, "boot": self._boot, "agent": image.agent.name, "record": _MAX_RECORD,
+        self.tell({"jsonrpc": "2.0", "id": id, "result": {
+            "version": 1, "boot": self._boot, "agent": image.agent.name, "record": MAX_RECORD,
             "image": str(hexlify(image.read(image.seal_at + 7, 32)), "utf-8")}})
-        self._is_up = True
+        self.is_up = True
         for task in sorted(self._asked):
             self._begin(self._asked[task])
 

@@ -2,8 +2,7 @@
 
 1. /wifi.json says the networks (clawlite/host/provision.py); they are tried in its order, TRY_MS each, and after the last comes
    a pause that doubles, up to 5 minutes.  A network that is lost is joined again.  The agent serves all that while.
-2. What blocks: switching the radio on, once (on rp2 some 2 s, its firmware is loaded), and the look-up of the name of the
-   NTP server.
+2. What blocks: switching the radio on, once (on rp2 some 2 s, its firmware is loaded), before the watchdog is armed.
 3. An answer by NTP counts when it gives back the random number that was asked with (RFC 5905, 7.3).
 Loaded where there are a module ``network`` and the file.  A password is handed to the radio and nowhere else.
 """
@@ -39,7 +38,8 @@ class Wifi:
         self._wlan = None
         self._at = self._begun = self._due = 0
         self._pause = _PAUSE_MS
-        self._socket = self._nonce = None
+        self._socket = self._nonce = self._names = None
+        self._dns = None
         self._asked = -_NTP_MS
         self.state = "off"
         self._country = None
@@ -49,12 +49,17 @@ class Wifi:
             self._networks = [(str(one["ssid"]), str(one["password"])) for one in found["networks"]]
             self._country = found.get("country")
             self._server = tuple(found.get("ntp") or _NTP)
+            self._dns = tuple(found["dns"]) if "dns" in found else None
         except (OSError, ClawError, KeyError, TypeError, AttributeError) as e:
             self.state = "wifi.json cannot be used (%s): set the networks anew: clawlite wifi SSID --port PORT" % type(e).__name__
 
     def about(self) -> str:
         """Return what /status says."""
         return "Wi-Fi: " + self.state
+
+    def name_server(self):
+        """Return (address, port) of the network's name server, or None while there is no radio."""
+        return self._dns or (self._wlan.ifconfig()[3], 53) if self._wlan else None
 
     def deadline(self):
         """Return the time in ms of the next ``tick`` that matters, or None."""
@@ -120,18 +125,25 @@ class Wifi:
                 set_clock(self._device, seconds)
                 self._forget()
                 return
-        if now_ms - self._asked >= _NTP_MS:
-            self._forget()
-            self._asked = now_ms
-            self._nonce = chance() + chance()
-            try:
-                address = socket.getaddrinfo(self._server[0], self._server[1])[0][-1]
-                self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-                self._socket.sendto(b"\x23" + bytes(39) + self._nonce, address)
-            except OSError:             # no name server yet: again, when it is time
+        try:
+            if now_ms - self._asked >= _NTP_MS:
                 self._forget()
+                self._asked = now_ms
+                from lookup import Lookup
+                self._names = Lookup(self._server[0], self.name_server())
+            address = self._names and self._names.address(now_ms)
+            if address:
+                self._names = None
+                self._nonce = chance() + chance()
+                self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                self._socket.sendto(b"\x23" + bytes(39) + self._nonce, socket.getaddrinfo(address, self._server[1])[0][-1])
+        except (OSError, ClawError):    # no name server yet, or no such name: again, when it is time
+            self._forget()
 
     def _forget(self):
+        if self._names:
+            self._names.close()
+            self._names = None
         if self._socket:
             self._socket.close()
             self._socket = None

@@ -143,6 +143,6 @@ def test_the_flash_is_what_is_said(micropython, mpy_cross, agents, tmp_path):
 
 def test_every_part_of_the_code_has_its_sizes():
     sizes = board_heap.sizes()
-    parts = {"agent", "anthropic", "gateway", "guard", "injection", "leaks", "limits", "log", "memory", "openai", "pins", "reflex", "remote", "replay"}
+    parts = {"agent", "anthropic", "gateway", "guard", "injection", "lan", "leaks", "limits", "log", "memory", "openai", "pins", "reflex", "remote", "replay"}
     assert set(sizes) == {"32", "64", "flash"} and set(sizes["32"]) == set(sizes["64"]) == parts
     assert all(0 < sizes["32"][part] < sizes["64"][part] for part in parts)

@@ -69,7 +69,7 @@ def test_a_profile_says_what_this_version_can_do(name):
     source = ROOT / ("firmware-host/micropython/loader.py" if profile.runtime == "micropython" else "clawlite/linux/shell.py")
     able = [ast.literal_eval(node.value) for node in ast.parse(source.read_text()).body
             if isinstance(node, ast.Assign) and node.targets[0].id == "ABILITIES"][0]
-    assert profile.abilities == [ability for ability in able if profile.network.links or ability != "http"]
+    assert profile.abilities == [ability for ability in able if profile.network.links or ability not in ("http", "https", "lan")]
     assert profile.messages.max_message_bytes == line and profile.messages.max_result_bytes <= compiler.MAX_OUTPUT
     assert profile.sandbox.levels == ["none", "process"][:1 + ("process" in able)] and profile.pins.simulated == (name in ("linux", "sim"))
     assert profile.sandbox.limits == (list(sandboxes.LIMITS) if "process" in able else ["max_output_bytes"])
@@ -117,7 +117,7 @@ def mistakes(tmp_path, old: str, new: str) -> str:
     ("10C4:EA60", "10c4:ea60", 'boards/mine.toml:9: usb[0]: expected vendor and product in hex, such as "2E8A:0005", found "10c4:ea60" - write "10C4:EA60"'),
     ('"log", ', '"logs", ', 'did you mean "log"?'),
     ('"ram_bytes", "heap_bytes"', '"ram_byte", "heap_bytes"', 'boards/mine.toml:12: unchecked[0]: a profile has no field "ram_byte" - did you mean "ram_bytes"?'),
-    ('adc = ["32-39"]', 'adc = ["39-32"]', 'boards/mine.toml:40: pins.adc[0]: expected a pin or a range of pins up to 65535, such as "4" or "0-22", found "39-32"'),
+    ('adc = ["32-39"]', 'adc = ["39-32"]', 'boards/mine.toml:41: pins.adc[0]: expected a pin or a range of pins up to 65535, such as "4" or "0-22", found "39-32"'),
     ('"6-11" =', '"6..11" =', 'pins.reserved["6..11"]: expected a pin or a range of pins'),
     ('links = ["wifi"]', 'links = ["lora"]', 'boards/mine.toml:26: network.links[0]: expected "ethernet" or "wifi", found "lora"'),
     ("[network]", "[network", "boards/mine.toml:25: not TOML: "),
@@ -142,7 +142,7 @@ REST = REFLEX[2:]
 @pytest.mark.parametrize("board, values, pins, said", [
     ("pico", HTTP + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: pico has no network - [gateway] in clawlite.toml, a built-in provider, or another board: esp32, "]),
     ("pico", HTTPS + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: pico has no network - [gateway] in clawlite.toml, a built-in provider, or another board: linux, rpi-3b-plus, "]),
-    ("pico-w", HTTPS + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: this version speaks http on pico-w - an http endpoint, or another board: linux, "]),
+    ("pico-w", HTTPS + REST, "", ["claw.yaml:7: spec.providers[0].inline.endpoint: pico-w has no list of certificate authorities - name the one of this host: [tls]"]),
     ("esp32", REFLEX[:3] + ("process", "memory_mb", 64), "", [
         'claw.yaml:12: spec.sandbox.inline.level: esp32 cannot isolate tools at level "process" - level none, or another board: linux, r',
         "claw.yaml:14: spec.sandbox.inline.resource_limits.memory_mb: esp32 cannot keep this limit - remove it, or another board: linux, r"]),
@@ -247,8 +247,8 @@ def test_tokens_come_over_the_network_too(tmp_path):
     claw = (tmp_path / "claw.yaml").read_text().replace('protocol: custom, endpoint: "builtin:reflex"', 'protocol: openai-compatible, endpoint: "http://h/v1"')
     (tmp_path / "claw.yaml").write_text(claw.replace("auth: { type: none }", "auth: { type: oauth2, secret_ref: S }"))
     (tmp_path / "clawlite.toml").write_text('[oauth2.first]\nendpoint = "https://h/token"\nclient_id = "c"\n')
-    assert [line.split(" - ")[0] for line in refused(tmp_path, "esp32")] == [
-        "clawlite.toml:2: oauth2.first.endpoint: this version speaks http on esp32"]
+    assert [line.split(" - ")[0] for line in refused(tmp_path, "pico2-w")] == [
+        "clawlite.toml:2: oauth2.first.endpoint: pico2-w has no list of certificate authorities"]
 
 
 @pytest.mark.parametrize("endpoint", ["http://h/v1", "https://h/v1"])
@@ -283,7 +283,7 @@ def test_an_ability_that_a_board_lacks(tmp_path):
 def test_an_image_that_does_not_fit(tmp_path, field, said):
     project(tmp_path)
     found = build.build(str(tmp_path))
-    assert 30000 < found["held_bytes"] < found["heap_bytes"] < 100000 < found["flash_bytes"] < 700000
+    assert 30000 < found["held_bytes"] < found["heap_bytes"] < 100000 < found["flash_bytes"] < 800000
     (tmp_path / "boards").mkdir()
     old = [line for line in (ROOT / "boards/pico.toml").read_text().splitlines() if line.startswith(field)][0]
     for size in (found[field], found[field] - 1):
@@ -344,7 +344,7 @@ def test_boards_lists_them_within_80_columns(tmp_path):
     found = json.loads(clawlite("boards", "--json", cwd=tmp_path).stdout)
     assert [board["name"] for board in found] == NAMES
     assert {tuple(board) for board in found} == {(*board_profile.Profile.__struct_fields__, "file")}
-    assert found[0]["network"] == {"links": ["wifi"], "tls": True} and found[0]["pins"]["reserved"]["6-11"] == "wired to the flash"
+    assert found[0]["network"] == {"links": ["wifi"], "tls": True, "tls_bytes": 46080} and found[0]["pins"]["reserved"]["6-11"] == "wired to the flash"
 
 
 def test_one_board(tmp_path):

@@ -78,7 +78,7 @@ def test_defaults_without_a_file(tmp_path):
      'clawlite.toml:14: pins[2].simulate.raises: expected the name of an ADC pin; "soill" is no pin - did you mean "soil"?'),
     ('[[pins]]\nname = "pump"\npin = 1\nkind = "output"\nsimulate = {raises = "pump"}',
      'clawlite.toml:5: pins[0].simulate.raises: expected the name of an ADC pin; "pump" is of kind "output" - declare a pin of kind "adc"'),
-    ('[gateway]\nurl = "x"', "clawlite.toml:2: gateway.url: unknown field - known here: wire"),
+    ('[gateway]\nurl = "x"', "clawlite.toml:2: gateway.url: unknown field - known here: wire, address, tls"),
     ('[sandbox]\nrelaxed = ["memory"]', 'clawlite.toml:2: sandbox.relaxed[0]: expected "cpu_shares", "max_open_files", "max_processes" or '
      '"memory_mb", found "memory" - did you mean "memory_mb"?'),
     ('[sandbox]\nenvironment = ["A B"]', 'clawlite.toml:2: sandbox.environment[0]: expected the name of a variable, found "A B"'),

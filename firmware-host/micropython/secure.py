@@ -1,0 +1,37 @@
+"""TLS of a board: the certificate and its name are checked, always; there is no way around it here.
+
+The image names whose signature counts (``[tls] ca`` in clawlite.toml), for a board has no list of its own.  Loaded for a connection that needs it.
+"""
+import gc
+
+from tls import CERT_REQUIRED, PROTOCOL_TLS_CLIENT, SSLContext
+
+from clawlite.core.errors import ProviderError
+from clawlite.core.header import shaped
+from clawlite.core.image import NETWORK
+
+
+def wrapper(image, epoch_s):
+    """Return function(socket, host) -> what speaks TLS over it.
+
+    epoch_s  the time of day, or None while nobody has set the clock
+    Raises ``ProviderError`` then: nobody could tell a certificate that has expired.
+    """
+    if epoch_s is None:
+        raise ProviderError("certificates cannot be checked before the clock is set",
+                            "a console, a gateway or NTP sets it: clawlite console --port PORT, clawlite wifi SSID --port PORT")
+    authorities = shaped(image.section(NETWORK), (object, [bytes]), "section 21")[1]
+
+    def wrap(opened, host: str):
+        gc.collect()                    # of its buffers one takes 16 KB, in one piece
+        context = SSLContext(PROTOCOL_TLS_CLIENT)
+        for one in authorities:
+            context.load_verify_locations(one)
+        context.verify_mode = CERT_REQUIRED
+        return context.wrap_socket(opened, server_hostname=host, do_handshake_on_connect=False)
+    return wrap
+
+
+def refusal(host: str, error) -> str:
+    """Return what to say of the ``ValueError`` that MicroPython raises for a certificate."""
+    return "certificate of %s is refused: %s" % (host, " ".join(str(error).split()))
