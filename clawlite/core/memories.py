@@ -24,7 +24,7 @@ class Store:
     compaction                             NEVER .. WINDOW;  compacts  bool, by itself when it is full
     search, fusion, top_k                  FTS .. HYBRID, RECIPROCAL or LINEAR, int
     lasting   bool, an acknowledged entry survives a power cut, not only the process' end
-    path      of a workspace, variables filled in, or None;  max_bytes  of its files, or None
+    path      of what lies in files, variables filled in, or None;  max_bytes  of its files, or None
     snapshots int or None: of each task of a checkpoint store;  saves_wear  bool, entries go through a journal
     secret    None, or the name of the key with which entries are encrypted
     embedding None, or [row of PROVIDERS, numbers of a vector]

@@ -15,7 +15,7 @@ SCOPES = {None: memories.GLOBAL, "global": memories.GLOBAL, "shared": memories.G
           "per-channel": memories.PER_CHANNEL}
 SEARCHES = {None: memories.HYBRID, "fts-only": memories.FTS, "vector-only": memories.VECTOR, "hybrid": memories.HYBRID}
 FUSIONS = {None: memories.RECIPROCAL, "reciprocal-rank": memories.RECIPROCAL, "linear-combination": memories.LINEAR}
-BACKENDS = {"workspace": ("filesystem",), "semantic": ("sqlite", "sqlite-vec")}     # of the others: sqlite
+BACKENDS = {"workspace": ("filesystem",), "conversation": ("sqlite", "filesystem"), "semantic": ("sqlite", "sqlite-vec")}     # of the others: sqlite
 TOP_K = 10
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _VARIABLES = ("identity_name", "tenant_id")
@@ -36,14 +36,19 @@ def refuse(manifest) -> None:
         if store.embedding is not None:
             _embedding(manifest, store, problem)
     names = [store.name for store in stores]
-    files = [store.name for store in stores if store.type == "workspace"]
+    files = [store.name for store in stores if store.type == "workspace" or in_files(store)]
     for promise in ("power_safe", "wear_saving"):
         for number, name in enumerate(getattr(manifest.settings.memory, promise) or ()):
             if name not in names:
                 manifest.problems.add(manifest.settings.place, ("memory", promise, number), f"there is no store {quoted(name)}",
                                       hint=did_you_mean(name, names))
             elif promise == "wear_saving" and name in files:
-                manifest.problems.add(manifest.settings.place, ("memory", promise, number), "a file of a workspace is written whole", hint="remove it")
+                manifest.problems.add(manifest.settings.place, ("memory", promise, number), "what lies in files has no journal", hint="remove it")
+
+
+def in_files(store) -> bool:
+    """Return whether *store* is a conversation in files."""
+    return store.type == "conversation" and store.backend == "filesystem"
 
 
 def _store(store, key: str | None, problem) -> None:
@@ -52,6 +57,8 @@ def _store(store, key: str | None, problem) -> None:
         problem(("backend",), f'backend "{store.backend}" of a {store.type} store is {LATER}', " or ".join(map(quoted, taken)))
     if store.encryption and store.type == "workspace":
         problem(("encryption",), "files of a workspace are not encrypted", hint="remove it, and keep the workspace on an encrypted disk")
+    elif store.encryption and in_files(store):
+        problem(("encryption",), "a conversation in files is not encrypted", hint="remove it, or use backend: sqlite")
     elif store.encryption and not key:
         problem(("encryption",), "it needs a key", hint='name a secret in clawlite.toml: [memory] encryption = "NAME"')
     if store.search is not None and store.type not in ("semantic", "conversation"):
@@ -64,7 +71,7 @@ def _store(store, key: str | None, problem) -> None:
         problem(("checkpoint",), f"a {store.type} store has no checkpoints", hint="use type: checkpoint, or remove it", key=True)
     if store.retention is not None and store.type == "workspace":
         problem(("retention",), "files of a workspace are not forgotten by themselves", hint="use max_size_mb, or remove it", key=True)
-    if store.max_size_mb is not None and store.type != "workspace":
+    if store.max_size_mb is not None and store.type != "workspace" and not in_files(store):
         problem(("max_size_mb",), f"the size of a {store.type} store is {LATER}", hint="use retention.max_entries", key=True)
 
 
@@ -87,10 +94,10 @@ def _embedding(manifest, store, problem) -> None:
 
 
 def _path(manifest, store, problem) -> None:
-    """Check ``path``: of a workspace alone, absolute, with known variables that have a value."""
+    """Check ``path``: of what lies in files, absolute, with known variables that have a value."""
     if store.path is None:
         return
-    if store.type != "workspace":
+    if store.type != "workspace" and not in_files(store):
         problem(("path",), f"a path of a {store.type} store is {LATER}", hint="remove it: it lies in the agent's state folder", key=True)
         return
     for part in store.path.split("{")[1:]:
@@ -118,7 +125,7 @@ def section(manifest) -> list | None:
 def _record(manifest, store) -> list:
     keep, search, shots = store.retention, store.search, store.checkpoint
     compacts, strategy = compaction(store)
-    path = store.path
+    path = store.path or "" if in_files(store) else store.path
     for name, value in zip(_VARIABLES, (manifest.identity.name, manifest.settings.tenant_id)):
         path = path and path.replace("{%s}" % name, value or "")
     most = (1 << 32) - 1              # as the image counts

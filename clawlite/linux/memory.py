@@ -124,7 +124,7 @@ class Memory:
         from clawlite.linux.memory_stores import Stores
         name = self._agent.image.agent.name
         files = None
-        if any(store.type == WORKSPACE for store in self._agent.memories().stores):
+        if any(store.type == WORKSPACE or store.path is not None for store in self._agent.memories().stores):
             from clawlite.linux.memory_files import Files
             files = Files(folder_of(name))
         from clawlite.linux import secrets

@@ -9,8 +9,8 @@ from clawlite.core.memories import CONVERSATION, SEMANTIC, TRUNCATE
 
 WINDOW = 1000                   # entries that a compaction leaves where the store names no number
 SEARCHED = (CONVERSATION, SEMANTIC)
-_SUMMARY_BYTES = 24000          # of the entries that one summary is made of
-_SUMMARY_LEAST = 8              # entries of a place for which one is worth while
+SUMMARY_BYTES = 24000          # of the entries that one summary is made of
+SUMMARY_LEAST = 8              # entries of a place for which one is worth while
 
 
 class Compaction:
@@ -50,10 +50,10 @@ class Compaction:
         for place in self._where(store, part, now):
             floor = self._places.floor(place, store, now)
             before = self._places.count(place, floor, store)
-            if before < _SUMMARY_LEAST:
+            if before < SUMMARY_LEAST:
                 continue
             half = self._db.run("SELECT id, content FROM entries WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", (floor, place.last, before // 2)).fetchall()
-            each = _SUMMARY_BYTES // len(half)
+            each = SUMMARY_BYTES // len(half)
             part_of = self._db.row("SELECT part FROM places WHERE number=?", (place.number,))[0]
             found.append((part_of, half[-1][0], "\n".join(["- " + (box.unpack(content)[1] if box else content)[:each] for _, content in half]), before))
         return found

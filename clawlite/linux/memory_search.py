@@ -74,6 +74,16 @@ def _by_text(db, place, floor: int, box, text: str) -> list:
             content = box.unpack(content)[1]
         if content and _may_have(content, rare):
             rows.append((id, content))
+    return _ranked(rows, wanted, counts, total)
+
+
+def scored(rows: list, text: str) -> list:
+    """Return [(id, score), ...] of *rows* [(id, content)] that have words of *text*, the best first; each word weighs the same."""
+    wanted = list(dict.fromkeys(words(text)))[:MAX_WORDS]
+    return _ranked([row for row in rows if _may_have(row[1], wanted)], wanted, dict.fromkeys(wanted, 0), 1) if wanted else []
+
+
+def _ranked(rows: list, wanted: list, counts: dict, total: int) -> list:
     weights = {word: max(_COMMON, log(1 + total / (1 + counts[word]))) for word in wanted}
     whole = sum(weights.values())
     found = []

@@ -12,19 +12,18 @@
 from binascii import crc32
 
 from clawlite.core.errors import ClawError, InvalidParams, StoreError, unexpected
-from clawlite.core.memories import KEY_VALUE, SUMMARIZE, TRUNCATE, WORKSPACE
-from clawlite.core.render import canonical
+from clawlite.core.memories import CONVERSATION, KEY_VALUE, SUMMARIZE, TRUNCATE, WORKSPACE
 from clawlite.linux import memory_search
 from clawlite.linux.memory_compact import SEARCHED, WINDOW, Compaction
+from clawlite.linux.memory_entry import text_of, told
 from clawlite.linux.memory_journal import Journal, fold
 from clawlite.linux.memory_places import KEPT, KEPT_MS, Places
 from clawlite.linux.memory_reading import Reading
 from clawlite.linux.memory_sql import failure, is_full
 
 BATCH = 512                     # entries of a place between two visits to the index: 2.5 KB are written for each; 3.2 with 256, 29 with 1
-MAX_CONTENT = 262144            # bytes of one entry
 MAX_SAME = 64                   # old values of one key that are kept for the sake of requests
-_READS, _COMMITS, _APPENDS = range(3)
+_READS, _COMMITS, _APPENDS, _LINES = range(4)
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY")
 
 
@@ -43,6 +42,7 @@ class Stores:
         self._places = Places(db)
         self._journal = Journal(db.folder)
         self._stores = {}               # name -> store, of the jobs that have come
+        self._loads, self._talk = loads, None
         self._seen = None               # what the database had of others when it was last asked
         compaction = Compaction(db, self._places, clock, dumps, boxes)
         self._verbs = {"store": self._store, "query": Reading(db, self._places, clock, loads, files, boxes).query, "oldest": compaction.oldest, "replace": compaction.replace,
@@ -76,6 +76,8 @@ class Stores:
 
     def _way(self, job: tuple) -> int:
         store = job[2]
+        if store.type == CONVERSATION and store.path is not None:
+            return _LINES
         self._stores[store.name] = store
         if job[1] != "store":
             return _READS if job[1] in ("query", "oldest") else _COMMITS
@@ -84,6 +86,11 @@ class Stores:
     def _go(self, way, jobs: list) -> list:
         if not jobs:
             return []
+        if way == _LINES:
+            if self._talk is None:
+                from clawlite.linux.memory_talk import Talk
+                self._talk = Talk(self._files, self._clock, self._dumps, self._loads)
+            return [(job[0], self._talk.outcome(job)) for job in jobs]
         if way == _READS:
             return [(job[0], self._read(job)) for job in jobs]
         return self._append(jobs) if way == _APPENDS else self._write(jobs)
@@ -237,8 +244,8 @@ class Stores:
         request_id, entries, *more = details
         made = more[0] or {} if more else {}            # vectors of the provider, by the entry's place
         box = self._boxes.of(store, commits)
-        texts = [self._text(entry[1], number) for number, entry in enumerate(entries)]
-        mark = box.mark(_told(store, part, entries)) if box else crc32(_told(store, part, entries)).to_bytes(4, "big")
+        texts = [text_of(entry[1], number, self._dumps) for number, entry in enumerate(entries)]
+        mark = box.mark(told(store, part, entries)) if box else crc32(told(store, part, entries)).to_bytes(4, "big")
         known = self._known(request_id, mark, now)
         if known is not None:
             return known, (), ()
@@ -276,13 +283,6 @@ class Stores:
             for old in list(requests)[:KEPT]:
                 del requests[old]
         return bytes.fromhex(request_id) + mark + count.to_bytes(2, "big")
-
-    def _text(self, content, number: int) -> tuple:
-        """Return (text, whether it is JSON) of an entry's content."""
-        text = content if isinstance(content, str) else self._dumps(content)
-        if len(text.encode()) > MAX_CONTENT:
-            raise InvalidParams("entries[%d].content: expected at most %d bytes" % (number, MAX_CONTENT))
-        return text, text is not content
 
     def _tidy(self, store, place, keys: list, now: int):
         """Do what new entries bring with them: old values of their keys go, and after a batch the rest."""
@@ -332,11 +332,3 @@ class Stores:
             return False
         place.asked = place.last
         return True
-
-
-def _told(store, part: str, entries: list) -> bytes:
-    """Return what a request says, so that four bytes of it tell it from another one: against a mistake, not against an attacker."""
-    parts = ["%s\n%s" % (store.name, part)]
-    for entry in entries:
-        parts += [value if isinstance(value, str) else canonical(value) for value in entry]
-    return "\n".join(parts).encode()

@@ -85,11 +85,13 @@ def test_numbers_beyond_what_an_image_counts_are_its_greatest(tmp_path):
 
 
 @pytest.mark.parametrize("store, said", [
-    ({"type": "conversation", "backend": "postgresql"}, 'stores[0].backend: backend "postgresql" of a conversation store is not supported by this version of clawlite, expected "sqlite"'),
+    ({"type": "conversation", "backend": "postgresql"}, 'stores[0].backend: backend "postgresql" of a conversation store is not supported by this version of clawlite, expected "sqlite" or "filesystem"'),
     ({"type": "semantic", "backend": "pgvector"}, 'stores[0].backend: backend "pgvector" of a semantic store is not supported'),
     ({"type": "semantic", "backend": "qdrant"}, 'stores[0].backend: backend "qdrant" of a semantic store is not supported'),
     ({"type": "key-value", "backend": "custom"}, 'stores[0].backend: backend "custom" of a key-value store is not supported'),
-    ({"type": "conversation", "backend": "filesystem"}, 'stores[0].backend: backend "filesystem" of a conversation store is not supported'),
+    ({"type": "semantic", "backend": "filesystem"}, 'stores[0].backend: backend "filesystem" of a semantic store is not supported'),
+    ({"type": "conversation", "backend": "filesystem", "encryption": True}, "stores[0].encryption: a conversation in files is not encrypted"),
+    ({"type": "conversation", "path": "/x"}, "stores[0].path: a path of a conversation store is not supported"),
     ({"type": "workspace", "backend": "sqlite"}, 'stores[0].backend: backend "sqlite" of a workspace store is not supported'),
     ({"type": "key-value", "encryption": True}, 'stores[0].encryption: it needs a key - name a secret in clawlite.toml: [memory] encryption = "NAME"'),
     ({"type": "workspace", "encryption": True}, "stores[0].encryption: files of a workspace are not encrypted"),
@@ -118,7 +120,7 @@ def test_a_promise_needs_its_store(tmp_path):
     assert refused(tmp_path, {"name": "notes", "type": "semantic"}, settings='[memory]\npower_safe = ["note"]\n') == [
         'memory.power_safe[0]: there is no store "note" - did you mean "notes"?']
     assert refused(tmp_path, {"name": "files", "type": "workspace"}, settings='[memory]\nwear_saving = ["files"]\n') == [
-        "memory.wear_saving[0]: a file of a workspace is written whole - remove it"]
+        "memory.wear_saving[0]: what lies in files has no journal - remove it"]
 
 
 @pytest.mark.parametrize("more, said", [

@@ -20,7 +20,8 @@ from clawlite.linux.memory import Memory
 from clawlite.linux.memory_sql import FILE, Database
 
 STORES = [{"name": "talk", "type": "conversation"}, {"name": "facts", "type": "key-value", "scope": "per-identity"}, {"name": "notes", "type": "semantic"},
-          {"name": "files", "type": "workspace", "path": "/nowhere"}, {"name": "diary", "type": "conversation"}]
+          {"name": "files", "type": "workspace", "path": "/nowhere"}, {"name": "diary", "type": "conversation"},
+          {"name": "papers", "type": "conversation", "backend": "filesystem"}]
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +79,13 @@ def test_identities_know_nothing_of_each_other(image, home):
         assert found(identity="alice") == ["A"] and found(identity="bob") == ["B"] and found(identity="carol") == [] == found()
 
 
-@pytest.mark.parametrize("store", ["talk", "diary"])
+@pytest.mark.parametrize("store", ["talk", "diary", "papers"])
 def test_two_processes_share_a_memory(image, home, store):
     with serve(image, home) as one, serve(image, home) as two:
         for number in range(20):
             assert "result" in (one, two)[number % 2].put(store, number.__str__(), number)
         assert one.all(store) == two.all(store) == [str(n) for n in range(20)]
-        assert two.put(store, "0", 0)["result"]["ids"] == ["entry-1-1"], "what one has stored the other knows"
+        assert two.put(store, "0", 0)["result"]["ids"] == ["entry-1" if store == "papers" else "entry-1-1"], "what one has stored the other knows"
 
 
 def test_an_agent_that_is_not_asked_loads_no_database(image, home):
@@ -159,7 +160,7 @@ def test_a_folder_that_cannot_be_written_is_read_all_the_same(image, home, store
         folder.chmod(0o700)
 
 
-@pytest.mark.parametrize("store", ["talk", "diary"])
+@pytest.mark.parametrize("store", ["talk", "diary", "papers"])
 def test_a_full_disk_is_one_clear_error_and_nothing_is_half_there(image, home, store):
     def small():
         resource.setrlimit(resource.RLIMIT_FSIZE, (300000, 300000))
@@ -179,7 +180,7 @@ def test_a_full_disk_is_one_clear_error_and_nothing_is_half_there(image, home, s
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may mount")
-@pytest.mark.parametrize("store", ["talk", "diary"])
+@pytest.mark.parametrize("store", ["talk", "diary", "papers"])
 def test_a_full_file_system(image, home, store):
     folder = database(home).parent
     folder.mkdir(parents=True)
@@ -238,11 +239,14 @@ def campaign(image, home, store: str, kills: int, seed: int, words=None) -> int:
             acknowledged += [json.loads(line)["id"] - first for line in one.seen.splitlines() if b'"stored":3' in line and line.endswith(b"}")]
     with serve(image, home) as one:
         one.all(store)                  # it goes on with what is there, also where that is nothing
-    with sqlite3.connect(database(home)) as connection:
-        found = [content for content, in connection.execute("SELECT content FROM entries ORDER BY id")]
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        connection.execute("INSERT INTO words(words) VALUES('integrity-check')")
-    connection.close()
+    if store == "papers":
+        found = [entry[0] for line in open(home / "state/a/memory/files/papers/conversation.jsonl") for entry in json.loads(line)["entries"]]
+    else:
+        with sqlite3.connect(database(home)) as connection:
+            found = [content for content, in connection.execute("SELECT content FROM entries ORDER BY id")]
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            connection.execute("INSERT INTO words(words) VALUES('integrity-check')")
+        connection.close()
     check(found, acknowledged)
     return len(acknowledged)
 
@@ -253,7 +257,7 @@ def check(found: list, acknowledged: list):
     assert {str(number) for number in acknowledged} <= whole, "what was acknowledged is there"
 
 
-@pytest.mark.parametrize("store", ["talk", "notes", "diary"])
+@pytest.mark.parametrize("store", ["talk", "notes", "diary", "papers"])
 def test_what_was_acknowledged_survives_kill_9(image, home, store):
     assert campaign(image, home, store, 6, 1) > 6
 

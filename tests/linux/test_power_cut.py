@@ -13,7 +13,8 @@ from memory_world import World, store
 from clawlite.core.memories import WORKSPACE
 
 pytestmark = pytest.mark.skipif(not shutil.which("strace"), reason="no strace here (apt-get install strace)")
-STORES = {"lasting": {}, "thrifty": {"saves_wear": True}, "passing": {"lasting": False}, "files": {"type": WORKSPACE}}
+STORES = {"lasting": {}, "thrifty": {"saves_wear": True}, "passing": {"lasting": False}, "files": {"type": WORKSPACE},
+          "papers": {"path": ""}}
 LIES = {                        # planted bugs, and what the replay says of them
     "a commit that is not synced": ("acknowledged and lost", """from clawlite.linux import memory_sql
 begin = memory_sql.Database.begin
@@ -41,16 +42,17 @@ def image(tmp_path_factory):
     types = {"files": "workspace", "thrifty": "key-value"}
     spec = {"identity": {"inline": {"name": "i", "personality": "x"}},
             "providers": [{"inline": {"protocol": "custom", "endpoint": "builtin:reflex", "model": "r", "auth": {"type": "none"}}}],
-            "memory": {"inline": {"stores": [{"name": name, "type": types.get(name, "conversation")} for name in STORES]}}}
+            "memory": {"inline": {"stores": [dict({"name": name, "type": types.get(name, "conversation")},
+                                                **{"backend": "filesystem"} if name == "papers" else {}) for name in STORES]}}}
     (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec}))
-    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n[memory]\npower_safe = ["lasting", "thrifty", "files"]\nwear_saving = ["thrifty"]\n')
+    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n[memory]\npower_safe = ["lasting", "thrifty", "files", "papers"]\nwear_saving = ["thrifty"]\n')
     (folder / "reflex.toml").write_text('[[rule]]\nwhen = ["hello"]\nsay = "Hello."\n')
     done = clawlite("build", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder / "claw.cbor"
 
 
-def record(image, home, lie: str = "", groups: int = 12, size: int = 6) -> tuple:
+def record(image, home, lie: str = "", groups: int = 12, size: int = 7) -> tuple:
     """Let an agent store, in groups of requests that wait together; return (what it did to its state folder, that folder)."""
     state = home / "state" / "a"
     state.mkdir(parents=True)

@@ -14,8 +14,8 @@ SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
 KILLS = int(os.environ.get("CLAWLITE_KILLS", "500"))
 
 
-@pytest.mark.parametrize("store", ["talk", "notes", "diary"])
+@pytest.mark.parametrize("store", ["talk", "notes", "diary", "papers"])
 def test_kill_9(image, home, store):        # noqa: F811
-    acknowledged = campaign(image, home, store, KILLS // 3, SEED)
+    acknowledged = campaign(image, home, store, KILLS // 4, SEED)
     print("seed %d: %d requests acknowledged" % (SEED, acknowledged))
     assert acknowledged > KILLS
