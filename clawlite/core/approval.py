@@ -3,7 +3,7 @@
 Each is bound to its task, and so to one call of one caller, and is used up by its first answer.  It is on record while it waits
 (KEEP), so that a restart forgets none silently.
 """
-from clawlite.core.effect import APPROVE, KEEP, LOG, TELL
+from clawlite.core.effect import KEEP, LOG, TELL
 from clawlite.core.errors import ApprovalDenied, ApprovalTimeout
 from clawlite.core.image import ASKS
 from clawlite.core.record import GONE, WAIT
@@ -21,28 +21,17 @@ class Approval:
     allow             bool, what happens when nobody answers
     """
     asker = ""          # who asks, by a channel that is not the console
+    seen = None
 
     def __init__(self, tool, arguments: dict, rule, seen=None):
         self.tool = tool
         self.arguments = arguments
         self.rule = rule
-        self.seen = seen
+        if seen:
+            self.seen = seen
         self.timeout_s = rule[3] or APPROVAL_S if rule else APPROVAL_S
         self.allow = bool(rule and rule[4])
         self.since_ms = self.due_ms = 0
-
-
-def seek(image, tool, arguments: dict, asks, rule, event: dict, within):
-    """Let the world model of the skill *within* look at a call, and a person where it, or something else, *asks*; a generator of effects.
-
-    rule  the one that asks, or None;  event  of the call: gets ``approval``
-    Raises ``ApprovalDenied``, ``ApprovalTimeout``, ``PolicyDenied``.
-    """
-    seen = None
-    if within is not None and image.worlds is not None:
-        seen = yield from image.worlds.look(within, tool, arguments)
-    if asks or seen and seen[0]:
-        event["approval"] = yield (APPROVE, Approval(tool, arguments, rule, seen))
 
 
 def wait(agent, task, approval, now_ms: int):

@@ -7,7 +7,7 @@
 5. A shell may go straight where every gate but those of arguments and id says yes for good (linux/flat.py, ``settled``: add a new gate there).
 """
 from clawlite.core import policy
-from clawlite.core.effect import ASK, LOG, RESOLVE, RESUME, RUN, STORE
+from clawlite.core.effect import APPROVE, ASK, LOG, RESOLVE, RESUME, RUN, STORE
 from clawlite.core.errors import ClawError, InvalidParams, PolicyDenied, ProviderError, SandboxDenied, ToolTimeout
 from clawlite.core.image import ASKS, COMPOSITE, HAS_SIDE_EFFECTS, SKILL
 from clawlite.core.schema import check
@@ -108,8 +108,7 @@ def _gated(image, tool, arguments, override, event, once, within):
             return (yield from first.again())
     autonomy = image.agent.autonomy
     if autonomy == OBSERVER:
-        raise PolicyDenied("%s: this agent only observes; it runs no tools" % tool.name, "",
-                           {"tool": tool.name, "action": "deny", "autonomy": "observer"})
+        raise PolicyDenied("%s: this agent only observes; it runs no tools" % tool.name, "", {"tool": tool.name, "action": "deny", "autonomy": "observer"})
     if event["caller"].startswith(PERSON) and tool.handler[0] == SKILL:
         decision = policy.Decision(policy.ALLOW, None, [], False)
     elif tool.constant and override is None:
@@ -127,10 +126,12 @@ def _gated(image, tool, arguments, override, event, once, within):
     if image.agent.calls_per_minute is not None:
         from clawlite.core.ledger import admit
         yield from admit(image.agent.calls_per_minute, tool, event)
-    asks = action == policy.APPROVE or autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS or tool.flags & ASKS
-    if asks or within is not None and image.worlds is not None:
-        from clawlite.core.approval import seek
-        yield from seek(image, tool, arguments, asks, rule if action == policy.APPROVE else None, event, within)
+    seen = None                         # (whether a world model wants a person to look, what it foresees)
+    if within is not None and image.worlds is not None:
+        seen = yield from image.worlds.look(within, tool, arguments)
+    if action == policy.APPROVE or autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS or tool.flags & ASKS or seen and seen[0]:
+        from clawlite.core.approval import Approval
+        event["approval"] = yield (APPROVE, Approval(tool, arguments, rule if action == policy.APPROVE else None, seen))
     if once is not None and once.is_kept(tool):
         first = yield from once.begin()
         if first is not None:
