@@ -132,6 +132,8 @@ def _checkout() -> set:
 # -- the session
 
 def pytest_configure(config):
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:       # a shell ignores it for what it starts with "&": those under test must not
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("CLAWLITE_REQUIRE_EXT") == "1":
         for source in sorted((ROOT / "clawlite/core").glob("*.pxd")):
             module = importlib.import_module("clawlite.core." + source.stem)

@@ -100,8 +100,9 @@ def test_open_files(place):
 
 
 def test_shares_of_the_processor(place):
-    assert place.python("    return os.getpriority(os.PRIO_PROCESS, 0)\n", cpu_shares=256) == 6
-    assert place.python("    return os.getpriority(os.PRIO_PROCESS, 0)\n", cpu_shares=2048) == 0
+    own = os.getpriority(os.PRIO_PROCESS, 0)            # of a run that is nice itself
+    assert place.python("    return os.getpriority(os.PRIO_PROCESS, 0)\n", cpu_shares=256) == max(6, own)
+    assert place.python("    return os.getpriority(os.PRIO_PROCESS, 0)\n", cpu_shares=2048) == max(0, own)
     assert place.python("    return tried(os.setpriority, os.PRIO_PROCESS, 0, 0)\n", cpu_shares=256) in ("EACCES", "EPERM")
 
 
