@@ -19,6 +19,7 @@ _RECV, _SEND, _VALID = 0xC0502100, 0xC0182101, 0x40082102
 _CWD, _NOFOLLOW = -100, 0x100
 _NO_MAGICLINKS = 2                  # of openat2(2): /proc/self would be ours
 _MAX_PATH = 4096
+_OWN = b"/proc/self/fd/"
 _EPERM, _ENOENT, _EBADF, _EFAULT = 1, 2, 9, 14
 
 
@@ -63,10 +64,17 @@ class Modes:
             pass
 
     def _do(self, number: int, pid: int, name: str, arguments: list):
-        by_path = name in ("chmod", "fchmodat") or name.startswith("utimensat") and arguments[1]
         if name == "chmod":
             arguments = [_CWD] + arguments
-        fd = self._found(number, pid, arguments, name) if by_path else self._shared(number, pid, _int(arguments[0]))
+        by_path = name in ("chmod", "fchmodat") or name.startswith("utimensat") and arguments[1]
+        text = _memory(pid, arguments[1], _MAX_PATH, True) if by_path else b""
+        own = text[len(_OWN):] if text.startswith(_OWN) else b""        # how the C library names a descriptor that is open for nothing
+        if own.isdigit() and len(own) < 10:
+            fd = self._shared(number, pid, int(own), True)
+        elif by_path:
+            fd = self._found(number, pid, arguments, name, text)
+        else:
+            fd = self._shared(number, pid, _int(arguments[0]), False)
         try:
             status = os.fstat(fd)
             if self._as_root and status.st_uid != self._uid:
@@ -85,8 +93,8 @@ class Modes:
         finally:
             os.close(fd)
 
-    def _shared(self, number: int, pid: int, fd: int) -> int:
-        """Return a copy of descriptor *fd* of thread *pid*, whose file may be written."""
+    def _shared(self, number: int, pid: int, fd: int, is_named: bool) -> int:
+        """Return a copy of descriptor *fd* of thread *pid*, whose file may be written.  *is_named*: by a path, which leads to its file."""
         door = os.pidfd_open(_process_of(pid))
         try:
             ours = syscalls.call("pidfd_getfd", door, fd, 0)
@@ -95,19 +103,18 @@ class Modes:
         try:
             self._check(number)
             flags = fcntl.fcntl(ours, fcntl.F_GETFL)
-            if flags & os.O_PATH:
+            if flags & os.O_PATH and not is_named:
                 raise OSError(_EBADF, "open for nothing")
-            if flags & os.O_ACCMODE == os.O_RDONLY:
+            if flags & (os.O_ACCMODE | os.O_PATH) in (os.O_RDONLY, os.O_PATH):
                 self._written(ours)
         except OSError:
             os.close(ours)
             raise
         return ours
 
-    def _found(self, number: int, pid: int, arguments: list, name: str) -> int:
-        """Return a descriptor (O_PATH) of the file that a path of thread *pid* leads to, which may be written."""
+    def _found(self, number: int, pid: int, arguments: list, name: str, text: bytes) -> int:
+        """Return a descriptor (O_PATH) of the file that the path *text* of thread *pid* leads to, which may be written."""
         at = _int(arguments[0])
-        text = _memory(pid, arguments[1], _MAX_PATH, True)
         follow = not (name.startswith("utimensat") and arguments[3] & _NOFOLLOW)
         base = os.open("/proc/%d/%s" % (pid, "cwd" if at == _CWD else "fd/%d" % at), os.O_PATH | os.O_CLOEXEC)
         try:

@@ -38,9 +38,9 @@ userfaultfd ustat vhangup
 # Memory that no process has mapped is in no process' size: without a cgroup to count it, there is none.
 _UNCOUNTED = ["memfd_create", "shmget", "msgget", "mq_open"]
 # What Landlock leaves open (landlock(7), "Current limitations"): metadata by path, and the objects of the user's own IPC.
-_BY_PATH = ["chown", "chown32", "lchown", "lchown32", "fchmodat2", "fchownat", "setxattr", "lsetxattr", "setxattrat",
-            "removexattr", "lremovexattr", "removexattrat", "utime", "utimes", "futimesat", "file_setattr",
+_BY_PATH = ["chown", "chown32", "lchown", "lchown32", "fchmodat2", "fchownat", "utime", "utimes", "futimesat", "file_setattr",
             "shmget", "shmat", "msgget", "semget", "mq_open"]
+_ATTRIBUTES = ["setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"]
 # What the warden does for a child, or refuses (modes.py).
 _ASKED = ["chmod", "fchmodat", "fchmod", "fchown", "fchown32", "utimensat", "utimensat_time64"]
 FLAGS = [0x40086602, 0x40046602, 0x401C5820]           # FS_IOC_SETFLAGS on 64 and on 32 bits, FS_IOC_FSSETXATTR
@@ -97,7 +97,7 @@ def files(machine: str, asks: bool) -> bytes:
         program.begin(name)
         program.add(_RET, NOTIFY if asks else ERRNO | EPERM)
         program.end()
-    for name in ("fsetxattr", "fremovexattr"):          # programs take this for a file system that has none
+    for name in _ATTRIBUTES:                            # programs take this for a file system that has none, and go on
         program.refuse(name, ENOTSUP)
     program.refuse_values("ioctl", 1, FLAGS)
     return program.code()

@@ -48,7 +48,7 @@ def _has(machine: str, name: str) -> bool:
 @pytest.mark.parametrize("machine", sorted(TABLES))
 def test_every_name_that_is_refused_has_a_number(machine):
     known = set().union(*[set(table) for table in TABLES.values()])
-    names = set(seccomp._NEVER + seccomp._UNCOUNTED + seccomp._BY_PATH + seccomp._ASKED + seccomp._OF_SELF + seccomp._SIGNALS)
+    names = set(seccomp._NEVER + seccomp._UNCOUNTED + seccomp._BY_PATH + seccomp._ATTRIBUTES + seccomp._ASKED + seccomp._OF_SELF + seccomp._SIGNALS)
     assert names <= known
     for name in names & set(TABLES[machine]) & set(seccomp._NEVER):
         assert _says(machine, name) & 0xFFFF0000 == ERRNO
@@ -119,7 +119,7 @@ def test_neighbours_in_profile_l(machine):
         for name in seccomp._ASKED:
             if _has(machine, name):
                 assert _run(code, AUDIT_ARCH[machine], TABLES[machine][name], (3, 0)) == answer
-        for name in ("fsetxattr", "fremovexattr"):
+        for name in seccomp._ATTRIBUTES:
             assert _run(code, AUDIT_ARCH[machine], TABLES[machine][name], (3,)) == ERRNO | 95
         for flags in seccomp.FLAGS:
             assert _run(code, AUDIT_ARCH[machine], TABLES[machine]["ioctl"], (3, flags)) == ERRNO | 1

@@ -17,7 +17,7 @@ def _scoped(place, **more) -> dict:
 def test_programs_change_modes_and_times_of_their_own_files(place):
     said = place.shell("echo x > file && mkdir dir && chmod 640 file && chmod 700 dir && stat -c %a file dir && touch -d @86400 file && stat -c %Y file "
                        "&& cp -p file copy && stat -c '%a %Y' copy && sed -i s/x/y/ file && stat -c %a file && cat file && tar c file dir | tar x -C dir "
-                       "&& stat -c %a dir/file && touch -h -d @5 copy && rm -r file dir copy", mounts=[[str(place.folder / "ws"), True]])
+                       "&& stat -c %a dir/file && cp -a dir twin && mkdir u && tar c twin | tar xp -C u && rm -r twin u && touch -h -d @5 copy && rm -r file dir copy", mounts=[[str(place.folder / "ws"), True]])
     assert said["output"].split() == ["640", "700", "86400", "640", "86400", "640", "y", "640"], said
 
 
@@ -77,6 +77,8 @@ def test_no_file_becomes_set_user_id_without_namespaces(place):
 def test_what_makes_no_sense_is_an_error_and_nothing_more(place):
     body = """    fd = os.open(os.environ["TMPDIR"] + "/f", os.O_CREAT | os.O_RDWR)
     path = os.open(os.environ["TMPDIR"] + "/f", os.O_PATH)
+    assert tried(os.chmod, "/proc/self/fd/%d" % path, 0o600) == "open" and os.stat(fd).st_mode & 0o777 == 0o600
+    assert tried(os.chmod, "/proc/self/fd/%d" % os.open("/usr", os.O_PATH), 0o700) != "open"
     return [tried(os.fchmod, 999, 0), tried(os.fchmod, path, 0o600), tried(os.chmod, os.environ["TMPDIR"] + "/none", 0o600), tried(os.chmod, "/none", 0),
             system_call("fchmodat", -100, 8, 0o600), system_call("fchmodat", -100, None, 0o600), system_call("utimensat", fd, None, ctypes.c_void_p(8), 0),
             system_call("fchmodat", -100, b"", 0o600), tried(os.chmod, "x" * 5000, 0o600), tried(os.fchmod, fd, 0o600)]
