@@ -93,7 +93,7 @@ class References:
         try:
             uri = claw_uri.parse(text, alias=True)
         except InvalidParams as e:
-            raise Refused(e.message, "") from None
+            raise Refused(e.message, _with_version(text)) from None
         if uri.authority == "registry":
             own = uri.namespace == registry.NAMESPACE
             document = registry.document(uri.name, uri.version) if own else registries.document(self.sources, uri)
@@ -137,3 +137,12 @@ class References:
             self._refuse(kind, below, "", "a mapping", shown(fields))
         else:
             self.raws.append(Raw(kind, fields, below, place, "inline", index))
+
+
+def _with_version(text: str) -> str:
+    """Return a hint with the version that a URI of the package's own registry lacks, or "" for any other."""
+    own = f"claw://registry/{registry.NAMESPACE}/"
+    name = text.removeprefix(own).partition("@")[0]
+    if not text.startswith(own) or name not in registry.names():
+        return ""
+    return f"write {quoted(own + name + '@' + registry.version(name))}"

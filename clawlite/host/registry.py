@@ -21,12 +21,21 @@ def names() -> list:
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
+def version(name: str) -> str:
+    """Return the version of a tool that is in the registry."""
+    return _read(name).data["metadata"]["version"]
+
+
+def _read(name: str) -> Document:
+    return yamltext.read((_FOLDER / f"{name}.yaml").read_bytes(), f"claw://registry/{NAMESPACE}/{name}")
+
+
 def document(name: str, version: str) -> Document:
     """Return the document behind claw://registry/clawlite/NAME@VERSION; raises ``Refused`` (message, hint)."""
     known = names()
     if name not in known:
         raise Refused(f"the registry {NAMESPACE} has no {quoted(name)}", did_you_mean(name, known) or "it has " + one_of(known))
-    found = yamltext.read((_FOLDER / f"{name}.yaml").read_bytes(), f"claw://registry/{NAMESPACE}/{name}")
+    found = _read(name)
     has = found.data["metadata"]["version"]
     if version != has:
         raise Refused(f"the registry {NAMESPACE} has {name} in version {has}, not {version}", f"write {name}@{has}")

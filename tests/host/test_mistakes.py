@@ -84,6 +84,9 @@ def test_the_manifest_itself_is_right(tmp_path):
     ("secret_ref: CONSOLE", 'secret_ref: "${CONSOLE}"', ['write "CONSOLE"']), ("level: process", "level: docker", ['did you mean "container"?']),
     ("protocol: custom", "protocol: openai", ['did you mean "openai-compatible"?']), ("autonomy: autonomous", "autonomy: auto", ['did you mean "autonomous"?']),
     ("permissions: ro", "permissions: read", ['did you mean "ro"?']), ("type: cli", "type: terminal", ['did you mean "cli"?']), ("action: allow, scope: all", "action: block, scope: all", ['did you mean "deny"?']),
+    ("read-file@1.0.0", "read-file", ['write "claw://registry/clawlite/read-file@1.0.0"']), ("read-file@1.0.0", "read-file@latest", ['write "claw://registry/clawlite/read-file@1.0.0"']),
+    ('"builtin:reflex"', '"reflex"', ['did you mean "builtin:reflex"?']), ('"builtin:reflex"', '"api.example.com/v1"', ['did you mean "https://api.example.com/v1"?']),
+    ("timeout_ms: 30000", "timeout: 30", ['did you mean "timeout_ms"?']), ("mount_paths:", "mounts:", ['did you mean "mount_paths"?']),
     ("mode: restricted", "mode: whitelist", ['"deny", "full" or "restricted"']),
 ])
 def test_one_problem_with_its_line_and_what_to_do(tmp_path, old, new, words):

@@ -26,12 +26,19 @@ def suggest_name(text: str) -> str:
     return f'did you mean "{name}"?' if name and name != text else ""
 
 
+def suggest_uri(text: str) -> str:
+    """Return the URI that *text* lacks the beginning of, as a hint."""
+    if text.lower() in ("reflex", "replay"):
+        return f'did you mean "builtin:{text.lower()}"?'
+    return f'did you mean "https://{text}"?' if re.fullmatch(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(/[^\s]*)?", text) else ""
+
+
 Text = Annotated[str, Meta(min_length=1)]
 Name = Annotated[str, text_like(r"^[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z", "1 to 63 letters, digits and hyphens", suggest=suggest_name)]
 SemVer = Annotated[str, text_like(r"^[0-9]+\.[0-9]+\.[0-9]+(-.+)?\Z", 'a version such as "1.0.0"', "1.0.0")]
 ProtocolVersion = Annotated[str, text_like(r"^0\.[23]\.[0-9]+\Z", 'a protocol version, "0.2.x" or "0.3.x"', "0.3.0")]
 Duration = Annotated[str, text_like(r"^[0-9]+[smhd]\Z", 'a whole number with s, m, h or d, such as "30d"', "30d")]
-URI = Annotated[str, text_like(r"^[A-Za-z][A-Za-z0-9+.-]*:[^\s]+\Z", 'a URI such as "https://api.example.com/v1"')]
+URI = Annotated[str, text_like(r"^[A-Za-z][A-Za-z0-9+.-]*:[^\s]+\Z", 'a URI such as "https://api.example.com/v1"', suggest=suggest_uri)]
 Count = Annotated[int, Meta(ge=1)]
 Amount = Annotated[int, Meta(ge=0)]
 Ratio = Annotated[float, Meta(ge=0, le=1)]

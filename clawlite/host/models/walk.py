@@ -65,6 +65,9 @@ def _struct(value, info, path, report, extra):
 def _unknown(key: str, fields: dict, value: dict, strict: bool, path: tuple, report) -> None:
     """An unknown field is an error where the schema is closed; elsewhere only a near miss of an absent field is."""
     hint = did_you_mean(key, [name for name in fields if name not in value] if not strict else fields)
+    called = _CALLED.get(key.replace("-", "_").lower(), "")
+    if strict and called in fields and called not in value:
+        hint = f"did you mean {quoted(called)}?"
     if strict and not hint and len(fields) <= 12:
         hint = "known here: " + ", ".join(fields)
     if strict or hint:
@@ -79,7 +82,10 @@ def _literal(value, info, path, report, extra):
     return value
 
 
-# What other programs call it.
+# What other programs call a field, and a value.
+_CALLED = {"apiversion": "claw", "system_prompt": "personality", "prompt": "personality", "instructions": "personality", "url": "endpoint", "base_url": "endpoint",
+           "api_base": "endpoint", "api_key": "secret_ref", "apikey": "secret_ref", "key": "secret_ref", "parameters": "input_schema", "schema": "input_schema", "timeout": "timeout_ms",
+           "memory": "memory_mb", "hosts": "allowed_hosts", "allow": "allowed_hosts", "mounts": "mount_paths", "paths": "mount_paths", "effect": "action", "name": "id"}
 _MEANT = {word: meant for words, *meant in (
     ("docker podman", "container"), ("off disabled no false", "none", "deny"), ("sandbox isolated", "process"), ("openai ollama llama.cpp vllm", "openai-compatible"),
     ("anthropic claude", "anthropic-native"), ("auto full full-auto yolo", "autonomous"), ("manual ask confirm", "supervised", "require-approval"),
