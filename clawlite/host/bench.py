@@ -15,12 +15,12 @@ SUITES = ("build", "load", "ready", "decision", "call", "turn", "netrules", "sca
 
 def run(suites: list[str], rounds: int, took) -> None:
     """Run *suites*, names of ``SUITES``, all when empty; ``took(row)`` gets each row as it is there.  Raises ``ClawError``."""
-    from clawlite.host import bench_board, bench_heap, bench_memory, bench_micropython, bench_provider, bench_sandbox, bench_serve, bench_suites, \
-        bench_triggers
+    from clawlite.host import bench_board, bench_heap, bench_memory, bench_micropython, bench_provider, bench_sandbox, bench_serve, bench_stores, \
+        bench_suites, bench_triggers
     functions = {"build": [bench_suites.build], "load": [bench_suites.load], "ready": [bench_serve.ready],
                  "decision": [bench_suites.decision], "call": [bench_suites.call, bench_serve.call],
                  "turn": [bench_suites.turn, bench_micropython.turn], "netrules": [bench_suites.netrules], "scan": [bench_suites.scan],
-                 "micropython": [bench_micropython.calls, bench_heap.turns, bench_board.grows, bench_board.refused, bench_board.words32],
+                 "micropython": [bench_micropython.calls, bench_heap.turns, bench_board.grows, bench_board.refused, bench_board.words32, bench_stores.stores],
                  "provider": [bench_provider.provider], "memory": [bench_memory.memory], "triggers": [bench_triggers.triggers],
                  "sandbox": [bench_sandbox.sandbox]}
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:

@@ -126,12 +126,18 @@ def head(file, offset: int) -> tuple:
     return n, seconds * 1000 + ms
 
 
-def read(log, file, offset: int) -> tuple:
-    """Return (n, ms since 1970 or 0, content, key or None, metadata or None) of the entry at *offset*."""
+def raw(file, offset: int) -> tuple:
+    """Return (n, ms since 1970 or 0, JSON as bytes) of the entry at *offset*."""
     file.seek(offset)
     n, seconds, ms, _, size = struct.unpack(ENTRY, file.read(ENTRY_BYTES))
-    content, key, metadata = log.loads(file.read(size))
-    return n, seconds * 1000 + ms, content, key, metadata
+    return n, seconds * 1000 + ms, file.read(size)
+
+
+def read(log, file, offset: int) -> tuple:
+    """Return (n, ms since 1970 or 0, content, key or None, metadata or None) of the entry at *offset*."""
+    n, at, data = raw(file, offset)
+    content, key, metadata = log.loads(data)
+    return n, at, content, key, metadata
 
 
 def tag_of(key) -> int:

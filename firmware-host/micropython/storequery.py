@@ -8,7 +8,7 @@
 from clawlite.core.clock import iso8601
 from clawlite.core.errors import InvalidParams
 from clawlite.core.memories import KEY_VALUE
-from storelog import expire, head, place_of, positions, read, tag_of
+from storelog import expire, head, place_of, positions, raw, read, tag_of
 
 MAX_WORDS = 12                  # of a question
 MAX_RARE = 3                    # by which entries are found; the others count in the score
@@ -62,37 +62,33 @@ def _by_words(log, place, file, text: str, top: int) -> list:
             wanted.append(word)
     found = []
     for i in positions(place) if wanted else ():
-        n, _, content, _, _ = read(log, file, place.offsets[i])
-        if not isinstance(content, str):
-            content = log.dumps(content)
-        if _may_have(content, wanted[:MAX_RARE]):
-            score = round(_score(words(content), wanted), 4)
-            if score:
-                found.append((-score, -n, place.offsets[i]))
-                if len(found) > 2 * top + 32:
-                    found = sorted(found)[:top]
+        n, _, data = raw(file, place.offsets[i])
+        if not _may_have(data, wanted[:MAX_RARE]):
+            continue
+        content = log.loads(data)[0]
+        text = content if isinstance(content, str) else log.dumps(content)
+        score = round(_score(words(text), wanted), 4) if _may_have(text.encode(), wanted[:MAX_RARE]) else 0
+        if score:
+            found.append((-score, -n, place.offsets[i]))
+            if len(found) > 2 * top + 32:
+                found = sorted(found)[:top]
     return [(offset, -score) for score, _, offset in sorted(found)[:top]]
 
 
-def _may_have(content: str, wanted: list) -> bool:
-    """Return False for a text that has none of the words, as far as that is told at once."""
-    data = content.lower().encode()
-    if not content or len(data) > len(content):
-        return len(data) > 0
+def _may_have(data: bytes, wanted: list) -> bool:
+    """Return False for a text that has none of the words, as far as that is told at once; text beyond ASCII may have any."""
+    lower = data.lower()
     for word in wanted:
-        if word in data:
+        if word in lower:
             return True
-    return False
+    return len(str(data, "utf-8")) < len(data)
 
 
 def _score(there: list, wanted: list) -> float:
     """Return how much of the question *there*, the words of an entry, have: more of a word the more often it is there, less in a long text."""
     total, length = 0.0, 0.2 + len(there) / 400
     for word in wanted:
-        count = 0
-        for one in there:
-            if one == word:
-                count += 1
+        count = there.count(word)
         total += count / (count + length)
     return total / len(wanted)
 
