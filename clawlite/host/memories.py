@@ -3,7 +3,7 @@
 1. What this version keeps: conversation, semantic, key-value and checkpoint stores in SQLite, workspaces as files.  Anything else is
    refused by name.
 2. The fields of 0.3.0 that speak of cognition (role, lifecycle, forgetting, salience, confidence) are accepted; they choose a
-   compaction where none is declared, and nothing else here.
+   compaction and a search where none is declared, and nothing else here.
 """
 from clawlite.core import memories
 from clawlite.core.memory_methods import MAX_NUMBERS
@@ -132,11 +132,22 @@ def _record(manifest, store) -> list:
     ages = [min(most, _seconds(text)) for text in (keep and keep.max_age, shots and shots.ttl) if text]
     return [store.name, memories.TYPES.index(store.type), SCOPES[store.scope] or SCOPES[store.isolation], min(ages, default=None),
             min(most, keep.max_entries) if keep and keep.max_entries else None, strategy, compacts,
-            SEARCHES[search and search.strategy], FUSIONS[search and search.fusion], min(search and search.top_k or TOP_K, memories.MAX_TOP),
+            _search(store), FUSIONS[search and search.fusion], min(search and search.top_k or TOP_K, memories.MAX_TOP),
             store.name in (manifest.settings.memory.power_safe or ()), path, store.max_size_mb and store.max_size_mb << 20,
             min(most, shots.max_snapshots) if shots and shots.max_snapshots else None,
             store.name in (manifest.settings.memory.wear_saving or ()), manifest.settings.memory.encryption if store.encryption else None,
             chain.embedding(manifest, store)]
+
+
+def _search(store) -> int:
+    """Return how *store* is searched: as ``search`` says, else as ``lifecycle.retrieval`` does."""
+    if store.search is None or store.search.strategy is None:
+        retrieval = store.lifecycle and store.lifecycle.retrieval
+        if retrieval == "exact":
+            return memories.FTS
+        if retrieval == "semantic" and store.embedding is not None:
+            return memories.VECTOR
+    return SEARCHES[store.search and store.search.strategy]
 
 
 def compaction(store) -> tuple:

@@ -3,8 +3,8 @@
 1. The first such store of the manifest has it, in the part of the agent's identity or of the console, as its scope says.
 2. A turn that has its answer is stored whole, in one commit; what a turn left undone is not.  An entry is one message:
    {"role", "text"}, with "calls" [[id, tool, arguments as sent], ...] or "id", "tool", "failed".
-3. Context files (Identity.context_files) are read when a turn begins: the one in the workspace, where a tool may write it, else the
-   maker's beside the image.  What is not there is left out.
+3. Context files (Identity.context_files) are read when a turn begins: what memory-write wrote, the one in the workspace, where a tool may
+   write it, else the maker's beside the image.  What is not there is left out.
 4. A memory that fails is said once, and the agent goes on talking.
 """
 import os
@@ -18,6 +18,7 @@ from clawlite.core.memory_methods import ask, compact
 
 MAX_FILE, MAX_FILES = 16384, 32768       # bytes that are read of a context file, and of all of them
 MAX_MESSAGES = 400              # of the store, that are read to go on with
+WRITTEN = "MEMORY.md"           # by memory-write (builtin_memory.py)
 _CHANNEL = "channel/cli"
 
 
@@ -42,13 +43,16 @@ def store_of(stores: list, identity: str, channel: str = ""):
     return None
 
 
-def preface(files: list, folders: tuple) -> list:
-    """Return the messages that say what the context *files* [[name, path], ...] hold, each in the first of *folders* that has it; [] when none has."""
+def preface(files: list, folders: tuple, own: str = "") -> list:
+    """Return the messages that say what the context *files* [[name, path], ...] hold, each in the first of *folders* that has it; [] when none has.
+
+    own  the folder whose MEMORY.md the tool memory-write writes: it comes before another of that name
+    """
     texts, left = [], MAX_FILES
     for name, path in files:
-        for folder in folders:
+        for folder in (own, *folders) if own and path == WRITTEN else folders:
             data = _read(folder, path, min(MAX_FILE, left) + 1)
-            if data is None:
+            if data is None or folder == own and not data:         # made, and nothing written yet
                 continue
             cut = " (its beginning)" if len(data) > min(MAX_FILE, left) else ""
             data = data[:min(MAX_FILE, left)]

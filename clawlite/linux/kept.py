@@ -67,7 +67,7 @@ class Kept:
         image = self._agent.image
         files = image.section(CONTEXT)
         if files and self._agent.keep_bytes:
-            history.preface = preface(files, (image.workspace, self._folder))
+            history.preface = preface(files, (image.workspace, self._folder), state_folder(image.agent.name))
         place = store_of(self.memories().stores, image.agent.identity, channel) if self._agent.memories and not once else None
         return lasting(work, place, history) if place else work
 

@@ -199,6 +199,15 @@ def test_who_makes_no_embeddings_is_refused(tmp_path):
     assert "through a gateway are not supported" in refused(tmp_path, store, settings="[gateway]\n")[0]
 
 
+@pytest.mark.parametrize("retrieval, search, embedding, found", [
+    ("exact", None, None, memories.FTS), ("exact", "hybrid", None, memories.HYBRID), ("semantic", None, EMBEDDING, memories.VECTOR), ("semantic", None, None, memories.HYBRID),
+    ("contextual", None, EMBEDDING, memories.HYBRID), ("hybrid", None, None, memories.HYBRID)])
+def test_retrieval_says_how_a_store_is_searched_where_search_does_not(tmp_path, retrieval, search, embedding, found):
+    store = {"name": "s", "type": "semantic", "lifecycle": {"retrieval": retrieval, "acquisition": "event-driven"}, "role": "episodic"}
+    store.update(search={"strategy": search, "top_k": 3} if search else {"top_k": 3}, **({"embedding": embedding} if embedding else {}))
+    assert image(tmp_path, store).section(MEMORY)[0][7] == found
+
+
 def test_an_encrypted_store_names_its_key(tmp_path):
     store = {"name": "s", "type": "key-value", "encryption": True}
     found = image(tmp_path, store, settings='[memory]\nencryption = "notebook-key"\n')

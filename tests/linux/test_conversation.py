@@ -136,6 +136,17 @@ def test_context_files_come_before_each_turn_as_they_are_then(world):
         assert world.ask("alone")[1] == "Three.\n" and "Ada likes tea." in texts(server.requests[2], "openai")[0][1]
 
 
+def test_what_memory_write_wrote_comes_before_the_next_turn(world):
+    tool = "claw://registry/clawlite/memory-write@1.0.0"
+    with Server([calls(("memory-write", {"content": "Ada likes tea."})), say("Noted."), say("Tea.")]) as server:
+        world.build(provider(server), context_files={"memory": "MEMORY.md"}, more={"tools": [tool]})
+        (world.image.parent / "MEMORY.md").write_text("The maker's notes.")
+        screen = talk(world, ("Remember that I like tea.", "Noted."), ("What do I like?", "Tea."))
+        assert "The maker's notes." in texts(server.requests[0], "openai")[0][1], screen
+        said = texts(server.requests[2], "openai")[0][1]
+        assert "## memory: MEMORY.md\n\nAda likes tea." in said and "maker" not in said
+
+
 def test_context_files_have_bounds_and_may_be_missing(tmp_path):
     (tmp_path / "a").write_bytes(b"x" * 16385)
     (tmp_path / "b").write_bytes(b"y" * 16384)
