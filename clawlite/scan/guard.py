@@ -19,6 +19,7 @@ class Guard:
     roomy    bool: what the image says is kept; else, on a board, read again for each text, and secrets' forms made again
     secrets  function() -> list of str, set by a shell: what the agent could resolve, asked for at the first look
     judge    function(text) -> generator of effects that returns ORDERS, DATA or UNCLEAR, set by a shell that can ask a model
+    alive    function() or None, set by a shell with a watchdog: called now and then while a text is looked at
     outputs  bool, the audit wants what tools return
     """
 
@@ -32,7 +33,7 @@ class Guard:
         self._lookers = injection[4] if injection else 0
         self.asks = self._lookers & (DOUBTFUL | ALL) != 0       # ``asked`` has something to do
         self._injection = injection[0] if injection else None
-        self.secrets = self.judge = self._known = None
+        self.secrets = self.judge = self.alive = self._known = None
         self.outputs = self.audit is not None and self.audit[1]
 
     def _patterns(self):
@@ -40,7 +41,7 @@ class Guard:
         if patterns is None:
             from clawlite.scan.injection import Patterns
             injection = Guards(self._image.section(GUARD)).injection
-            patterns = Patterns(self._image.automaton(injection[1]), injection[2], injection[3], self._roomy)
+            patterns = Patterns(self._image.automaton(injection[1]), injection[2], injection[3], self._roomy, self.alive)
             if self._roomy:
                 self._kept = patterns
         return patterns

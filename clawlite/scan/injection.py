@@ -45,9 +45,11 @@ class Patterns:
     words     list of (letter, words with spaces between): of the letter "" are words that say nothing
     literals  list of str, in lower case: one of them is enough
     roomy     bool, the words become a dict
+    alive     function() or None: called for each piece of a text, for a watchdog
     """
 
-    def __init__(self, table: bytes, words: list, literals: list, roomy: bool = True):
+    def __init__(self, table: bytes, words: list, literals: list, roomy: bool = True, alive=None):
+        self._alive = alive
         self._table = table
         self._literals = literals
         self._piece = ROOMY_PIECE if roomy else PIECE
@@ -96,6 +98,8 @@ class Patterns:
                 inside = unwrapped(piece)
                 if inside:
                     hidden.append(inside)
+            if self._alive:
+                self._alive()
             piece = fold(piece).lower()
             before += piece
             for literal in self._literals:

@@ -23,7 +23,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     device.guarding = None            # what looks at texts (guarding.py)
     if "guard" in image.requires:
         from guarding import Guarding
-        device.guarding = Guarding(image, folder)
+        device.guarding = Guarding(device, image, folder)
     device.agent = Agent(image, 0, _MAX_TASKS)
     device.agent.kept = device.kept
     device.agent.codecs = (loads, dumps)

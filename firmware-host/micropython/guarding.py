@@ -15,13 +15,16 @@ _HELD = 4096                    # characters of a key that are waited for
 class Guarding:
     """The guard of one board's agent.
 
+    device  ``device.Device``, whose watchdog is fed
     image   has the section GUARD; its ``guard`` is set
     folder  where ``secrets/NAME`` lies
     """
 
-    def __init__(self, image, folder: str):
+    def __init__(self, device, image, folder: str):
         self.guard = image.guard = Guard(image, False)
+        self._device = device
         self._folder = folder
+        self.guard.alive = self._alive
         self._held = Held(self.guard.text, _HELD)
         self.guard.secrets = self._secrets
 
@@ -31,6 +34,11 @@ class Guarding:
             return self._held.write(text)
         rest = self._held.rest()
         return (rest + "\n" if rest else "") + self.guard.text(text)
+
+    def _alive(self):
+        """A text of 16 KB may take longer than the watchdog has patience."""
+        if self._device.watchdog:
+            self._device.watchdog.feed()
 
     def _secrets(self) -> list:
         """Return the values of all secrets of this board and, on the unix port, of those that the image names in the environment."""

@@ -1,5 +1,8 @@
 """Scanning (clawlite/scan) on every runtime: the same verdicts, of whole texts and of what is built to be read by nobody."""
+import sys
+
 import transcripts
+from clawlite.core import effect as E
 from clawlite.core.errors import InvalidParams
 from clawlite.core.guards import Guards
 from clawlite.core.image import GUARD
@@ -112,6 +115,34 @@ def test_pieces_are_the_whole_text_and_an_order_may_lie_across_them():
         text = ("the " * _PIECE)[:at] + " " + ORDER + " " + "b " * 20
         assert PATTERNS[1].found(text), at
         assert PATTERNS[1].found(("word " * _PIECE)[:at] + " begin system prompt " + "b " * 20), at
+
+
+def test_who_looks_is_alive():
+    called = []
+    image = transcripts.read_image("guarded")
+    injection = Guards(image.section(GUARD)).injection
+    found = Patterns(image.automaton(injection[1]), injection[2], injection[3], False, lambda: called.append(1))
+    assert not found.found("word " * 1000) and len(called) == 10 and not found.found("") and len(called) == 10
+
+
+def test_a_board_feeds_its_watchdog_and_knows_its_secrets():
+    if sys.implementation.name != "micropython":
+        return                          # guarding.py is a board's
+    from guarding import Guarding
+
+    class Device:
+        fed = 0
+
+        def feed(self):
+            self.fed += 1
+    device = Device()
+    device.watchdog = device
+    image = transcripts.read_image("guarded")
+    guarding = Guarding(device, image, "/no/such/folder")
+    assert image.guard.result("show", "word " * 1000, None, {})[0] == "word " * 1000 and device.fed == 10
+    device.watchdog = None
+    image.guard.result("show", "word " * 1000, None, {})
+    assert device.fed == 10 and guarding.shown(E.WRITE, "half of a line") == "" and guarding.shown(E.SAY, "said") == "half of a line\nsaid"
 
 
 def test_escapes_and_letters():
