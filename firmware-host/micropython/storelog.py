@@ -44,8 +44,10 @@ def load(log, now: int):
             places.append(Place(number, store, part))
         elif kind == CUT:
             cut(log, places[number - 1], file, struct.unpack(">I", file.read(4))[0])
-        else:
+        elif kind == ENTRIES:
             _take(log, places[number - 1], kinds, file, offset)
+        else:
+            raise StoreError("the memory %s was written by a newer version of clawlite" % log.path, "flash that version again")
     log.places, log.end = places, end
     log.room = _room(log)
 
@@ -60,11 +62,18 @@ def _records(path: str):
 
 
 def _check_torn(path: str, end: int, torn: int):
-    """Say that what a power cut has torn is lost.  Raises ``StoreError`` where it is no torn end: nothing is repaired by itself then."""
+    """Say that what a power cut has torn is lost.  Raises ``StoreError`` where a whole record follows: nothing is repaired by itself then.
+
+    A record begins with two zeros, which its text does not have.
+    """
+    zeros, goes_on = 0, torn > MAX_PAYLOAD + 8
     with open(path, "rb") as file:
         file.seek(end)
-        length = int.from_bytes(file.read(4), "big")
-    if torn > MAX_PAYLOAD + 8 or next(walk(path, end + 8 + length), None):
+        for at in range(end, end + torn):
+            zeros = 0 if goes_on or file.read(1) != b"\0" else zeros + 1
+            for _ in walk(path, at - 1) if zeros > 1 else ():      # to its end, or the file stays open
+                goes_on = True
+    if goes_on:
         raise StoreError("the memory %s is damaged at byte %d; %d bytes behind it cannot be read" % (path, end, torn),
                          "copy it to a computer, and remove it to begin anew", {"cause": "damaged"})
     sys.stderr.write("clawlite: the memory's last %d bytes were not whole, and are lost\n" % torn)

@@ -3,6 +3,7 @@
     micropython store_board.py WHAT OUT        OUT is JSON
 
 power   requests are stored, compacted and written anew; for each moment at which power can go: {"states", "wrong": [[state, what is there], ...], "anew": bool}
+damage  each byte of a log is another one in turn: {"bytes", "damaged": how many were refused, "shorter": how many have lost the end, "wrong": [byte, ...]}
 full    what is said while the flash fills, and when there is room again
 """
 import json
@@ -10,6 +11,7 @@ import os
 import sys
 import vfs
 
+from clawlite.core.errors import StoreError
 from clawlite.core.memories import KEY_VALUE, SEMANTIC, TRUNCATE, WINDOW, Store
 from jsontext import dumps, loads
 from ram_disk import Disk, states
@@ -93,6 +95,33 @@ def said(log, verb, store, details):
     return None if done else [value.code, value.message, value.hint, value.data]
 
 
+def damage():
+    disk = Disk(_BLOCK, 64)
+    vfs.VfsLfs2.mkfs(disk)
+    vfs.mount(vfs.VfsLfs2(disk), "/disk")
+    log, states_ = opened(), [[[], []]]
+    for number in range(1, 9):
+        put(log, number, (NOTES, FACTS)[number % 2], ("k%d" % number, "value %d" % number), ("k", {"n": number}))
+        states_.append(contents(log))
+    with open("/disk/memory.log", "rb") as file:
+        data = file.read()
+    found = {"bytes": len(data), "damaged": 0, "shorter": 0, "wrong": []}
+    for at in range(len(data)):
+        disk.log = []
+        with open("/disk/memory.log", "wb") as file:
+            file.write(data[:at] + bytes([data[at] ^ (1 << at % 8)]) + data[at + 1:])
+        try:
+            here = contents(opened())
+            found["shorter"] += 1
+            if here not in states_[-2:]:
+                found["wrong"].append(at)
+        except StoreError as e:
+            found["damaged"] += 1
+            if e.data != {"cause": "damaged"}:
+                found["wrong"].append(at)
+    return found
+
+
 def full():
     disk = Disk(_BLOCK, 96)
     vfs.VfsLfs2.mkfs(disk)
@@ -122,6 +151,6 @@ def full():
     return {"count": count, "refused": refused, "kept": kept, "again": again, "over": over, "crowded": crowded, "there": there, "mended": mended, "bytes": size}
 
 
-result = {"power": power, "full": full}[sys.argv[1]]()
+result = {"power": power, "full": full, "damage": damage}[sys.argv[1]]()
 with open(sys.argv[2], "w") as file:
     file.write(json.dumps(result))

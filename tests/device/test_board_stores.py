@@ -134,6 +134,15 @@ def test_a_flash_that_is_full(micropython, tmp_path):
     assert result["kept"] == [result["count"] - 1] * 2 and result["again"] is None and result["there"] == "y" * 400 and result["mended"] == ["entry-1-1"]
 
 
+def test_each_byte_that_is_another_one(micropython, tmp_path):
+    """In the last record it is a torn end, before it damage: never other entries."""
+    done = subprocess.run([micropython, "-X", "heapsize=16M", HERE / "store_board.py", "damage", tmp_path / "out.json"], capture_output=True, text=True,
+                          timeout=120, env=dict(os.environ, MICROPYPATH=f"{ROOT}:{BOARD}:.frozen"))
+    assert done.returncode == 0 and set(done.stderr.splitlines()) == {"clawlite: the memory's last 100 bytes were not whole, and are lost"}, done.stderr[-300:]
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert result["wrong"] == [] and result["shorter"] == 100 and result["damaged"] == result["bytes"] - 100, result
+
+
 @pytest.fixture
 def kept(start, image):
     """Return the log of a board that was told ten things."""
@@ -222,12 +231,14 @@ def test_a_board_with_little_memory_takes_so_many_entries(start):
 def test_an_image_that_a_board_cannot_give_is_refused_when_it_boots(start, image, tmp_path):
     text = (GOLDEN / "memory/claw.yaml").read_text()
     for name, type, rest in (("files", "workspace", ""), ("far", "semantic", ", search: { strategy: vector-only }"),
-                             ("short", "semantic", ", compaction: { strategy: summarize }")):
+                             ("short", "semantic", ", compaction: { strategy: summarize }"), ("sealed", "key-value", ", encryption: true")):
         folder = tmp_path / name
         folder.mkdir()
         (folder / "claw.yaml").write_text(text + "        - { name: %s, type: %s%s }\n" % (name, type, rest))
         for other in ("clawlite.toml", "reflex.toml"):
             (folder / other).write_text((GOLDEN / "memory" / other).read_text())
+        with (folder / "clawlite.toml").open("a") as file:
+            file.write('[memory]\nencryption = "KEY"\n')
         image.write_bytes(Path(build.build_beside(str(folder))).read_bytes())
         with start() as agent:
             assert agent.wait() == 2
