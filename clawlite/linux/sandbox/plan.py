@@ -134,7 +134,9 @@ def _python(job, whole: int) -> list:
 
 def _masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list:
     """Return the paths inside that are covered: every denied path, at each place where a mount shows it."""
-    roots = [("/", "/")] if whole else [(path, path) for path in _SYSTEM] + [(source, target) for source, target, _ in mounts]
+    roots = [("/", "/")] if whole else [(source, target) for source, target, _ in mounts]
+    if denied and not whole:
+        roots = [(path, path) for path in _SYSTEM] + roots
     paths = denied + [p for p in hidden if folder is None or not whole or not _covers([p], folder)]
     result = []
     for source, target in roots + ([(folder, "/workspace")] if whole and folder else []):
