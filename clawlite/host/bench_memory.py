@@ -19,9 +19,9 @@ def memory(bench):
         found = json.loads(spawn([sys.executable, bench.script("stores.py"), folder, str(bench.rounds)], bench.environment()))
     yield bench.row("memory", "store, kill-safe", "us", [ns / 1e3 for ns in found["store"]], None, STORE_US, "a commit each, words included")
     yield bench.row("memory", "store, power-safe, 64 at once", "us", [ns / 1e3 for ns in found["grouped"]], None, GROUPED_US, "an entry's share of a synced commit")
-    yield bench.row("memory", "written for a searchable entry", "B", found["written"], None, WRITTEN_BYTES, "290 bytes of text, kill-safe, log and file")
+    yield bench.row("memory", "written for a searchable entry", "B", found["written"], None, WRITTEN_BYTES, "290 bytes of text, log and file: wchar or write_bytes, the larger")
     yield bench.row("memory", "store, wear-saving", "us", [ns / 1e3 for ns in found["thrifty store"]], None, STORE_US, "a record of the journal each")
-    yield bench.row("memory", "written for a searchable entry, wear-saving", "B", found["thrifty written"], None, SAVING_BYTES, "290 bytes of text, kill-safe, journal, log and file")
+    yield bench.row("memory", "written for a searchable entry, wear-saving", "B", found["thrifty written"], None, SAVING_BYTES, "290 bytes of text, journal, log and file: wchar or write_bytes, the larger")
     yield bench.row("memory", "10,000 entries more", "MiB", [size / 1048576 for size in found["memory"]], note="resident memory of the process")
     for key, case in QUERIES:
         times = sorted(ns / 1e6 for ns in found[key])

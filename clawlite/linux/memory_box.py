@@ -40,10 +40,9 @@ class Boxes:
 
         Raises ``StoreError`` where the key cannot be had, is not the one of the entries, or some of them have none.
         """
-        opened = self._db.changed()[1]
-        if opened != self._opened:
+        if self._db.opened != self._opened:
             self._known.clear()
-            self._opened = opened
+            self._opened = self._db.opened
         if store.name not in self._known:
             box = Box(store.name, self._key(store), self._agent, self._dumps, self._loads) if store.secret else None
             if self._is_whole(store, box, writes):

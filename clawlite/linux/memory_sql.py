@@ -55,7 +55,7 @@ class Database:
         self.path = os.path.join(folder, FILE)
         self._connection = None
         self._syncs = False
-        self._opened = 0                # how often
+        self.opened = 0                # how often
         self._compares = None           # whether this connection has sqlite-vec
         self.read_only = False
 
@@ -113,7 +113,7 @@ class Database:
 
     def changed(self):
         """Return what differs once another process has written, or the file was opened anew."""
-        return self.row("PRAGMA data_version")[0], self._opened
+        return self.row("PRAGMA data_version")[0], self.opened
 
     def close(self):
         """Give the file up; its log is folded into it."""
@@ -130,7 +130,7 @@ class Database:
         except ImportError:
             raise StoreError("this Python has no SQLite, and so no memory", "install a Python with the module sqlite3") from None
         make_folder(self.folder)
-        self._opened += 1
+        self.opened += 1
         self._syncs = self.read_only = False
         try:
             self._try(connect, "rwc")
