@@ -58,6 +58,8 @@ class Modes:
             code = 0
         except OSError as e:
             code = -(e.errno or _EPERM)
+        except OverflowError:                   # an address that no process has
+            code = -_EFAULT
         try:
             fcntl.ioctl(self._fd, _SEND, struct.pack("=QqiI", number, 0, code, 0))
         except OSError:
@@ -158,9 +160,9 @@ def _int(word: int) -> int:
 
 
 def _process_of(thread: int) -> int:
-    with open("/proc/%d/status" % thread) as file:
+    with open("/proc/%d/status" % thread, "rb") as file:        # its name is any bytes
         for line in file:
-            if line.startswith("Tgid:"):
+            if line.startswith(b"Tgid:"):
                 return int(line[5:])
     raise OSError(_ENOENT, "it has ended")
 

@@ -56,6 +56,13 @@ class Watch:
 
     def run(self) -> dict:
         """Watch it to its end; return what the agent is told."""
+        try:
+            self._watch()
+        finally:                                        # also where we fail: nobody else ends what is left
+            self._sweep()
+        return self._report()
+
+    def _watch(self):
         due = self._plan["timeout_ms"]
         due = None if due is None else time.monotonic() + due / 1000
         tick = limits.TICK_MS if self._memory is not None or self._most is not None or self._folder else IDLE_MS
@@ -76,8 +83,6 @@ class Watch:
                 self._signal(signal.SIGTERM)
             elif kill_at is None and self._over():
                 break
-        self._sweep()
-        return self._report()
 
     def _step(self, wait_ms: float) -> bool:
         """Wait for what happens next and deal with it; return True when the agent wants the end."""

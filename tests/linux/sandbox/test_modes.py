@@ -87,6 +87,17 @@ def test_what_makes_no_sense_is_an_error_and_nothing_more(place):
     assert found[:3] == ["EBADF", "EBADF", "ENOENT"] and found[-1] == "open" and "open" not in found[:-1], found
 
 
+def test_no_address_and_no_name_of_a_process_ends_the_warden(place):
+    """Nobody else would end in L what a call has left behind."""
+    body = """    libc = ctypes.CDLL(None)
+    libc.prctl(15, b"\\xff\\xfe")
+    fd = os.open(os.environ["TMPDIR"] + "/f", os.O_CREAT | os.O_RDWR)
+    return [system_call("fchmodat", -100, ctypes.c_void_p(address), 0o600) for address in (-1, -4096, 1 << 63, (1 << 63) - 1)] + [tried(os.fchmod, fd, 0o600)]
+"""
+    found = place.python(body)
+    assert found[0] == "EFAULT" and found[-1] == "open" and "open" not in found[:-1], found
+
+
 def test_a_file_that_is_exchanged_all_the_time_is_never_the_wrong_one():
     """A path that leads in and out by turns, while the tool asks for a mode again and again."""
     with host("L", False) as place:
@@ -128,3 +139,14 @@ def test_what_the_warden_reads_of_another_process():
     thread.start()
     thread.join()
     assert found == [pid]
+
+
+def test_a_warden_that_fails_ends_what_its_call_started(monkeypatch):
+    from clawlite.linux.sandbox import watch
+    ended = []
+    monkeypatch.setattr(watch.Watch, "__init__", lambda self: None)
+    monkeypatch.setattr(watch.Watch, "_watch", lambda self: [][0])
+    monkeypatch.setattr(watch.Watch, "_sweep", lambda self: ended.append(self))
+    with pytest.raises(IndexError):
+        watch.Watch().run()
+    assert len(ended) == 1
