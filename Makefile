@@ -119,7 +119,7 @@ report:
 	sed -n 's/^skipped \([0-9]* .*\)/  skipped \1/p' $(RESULTS)/*; \
 	awk '{ n[$$1] += $$2 } END { printf "%d passed, %d failed, %d skipped\n", n["passed"], n["failed"], n["skipped"] }' $(RESULTS)/*
 
-soak: $(STAMP)          ## the long campaigns; repeat one with SEED=N
+soak: $(STAMP) strace   ## the long campaigns; repeat one with SEED=N
 	@echo "SEED=$(SEED)"
 	@$(PYTEST) -m soak --hypothesis-seed=$(SEED) tests
 

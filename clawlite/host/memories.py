@@ -35,6 +35,8 @@ def refuse(manifest) -> None:
         _path(manifest, store, problem)
         if store.embedding is not None:
             _embedding(manifest, store, problem)
+    if manifest.settings.memory.encryption and not any(store.encryption for store in stores):
+        manifest.problems.add(manifest.settings.place, ("memory", "encryption"), "no store says encryption: true", hint="remove it, or encrypt one", key=True)
     names = [store.name for store in stores]
     files = [store.name for store in stores if store.type == "workspace" or in_files(store)]
     for promise in ("power_safe", "wear_saving"):

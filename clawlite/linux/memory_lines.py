@@ -12,7 +12,7 @@
 """
 import fcntl
 import os
-from errno import EFBIG, ENOSPC
+from errno import ENOSPC
 
 from clawlite.core.errors import ClawError, InvalidParams, StoreError
 from clawlite.linux.memory_places import KEPT_MS
@@ -130,7 +130,7 @@ class Lines:
 
     def _read(self, status):
         if status.st_size > MAX_BYTES:
-            raise OSError(EFBIG, "it has more than %d bytes" % MAX_BYTES)
+            raise StoreError("%s has more than %d bytes" % (self.path, MAX_BYTES), "move it away to begin anew")
         data, self.records, self._status = b"", [], None
         while len(data) < status.st_size:
             data += os.pread(self._fd, status.st_size - len(data), len(data))

@@ -213,6 +213,8 @@ def test_an_encrypted_store_names_its_key(tmp_path):
     found = image(tmp_path, store, settings='[memory]\nencryption = "notebook-key"\n')
     assert found.section(MEMORY)[0][-2] == "notebook-key"
     assert validate(GRAMMAR, found.part(MEMORY, 0, found.size_of(MEMORY)), root_type="memory").valid
+    assert refused(tmp_path, dict(store, encryption=False), settings='[memory]\nencryption = "k"\n') == [
+        "memory.encryption: no store says encryption: true - remove it, or encrypt one"]
     assert refused(tmp_path, store, settings='[memory]\nencryption = "a key"\n')[0].startswith("memory.encryption: expected the name of a secret")
 
 

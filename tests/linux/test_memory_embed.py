@@ -195,7 +195,7 @@ def test_sqlite_vec_says_what_python_says(tmp_path):
         for more in ((), (str(beside),)):
             folder = tmp_path / ("%d%d" % (number, len(more)))
             if os.path.exists(python) and subprocess.run([python, "-c", "import sys, sqlite3; sys.exit(sys.version_info < (3, 11))"]).returncode == 0:
-                done = subprocess.run([python, "-c", COMPARE, str(folder), str(ROOT), str(ROOT / "tests"), *more], capture_output=True, text=True)
+                done = subprocess.run([python, "-B", "-c", COMPARE, str(folder), str(ROOT), str(ROOT / "tests"), *more], capture_output=True, text=True)
                 assert done.returncode == 0, done.stderr
                 answers.append(json.loads(done.stdout))
     assert len({json.dumps(found) for _, found in answers}) == 1 and len(answers[0][1]) == 8, answers

@@ -7,7 +7,7 @@ from memory_world import World, store
 
 from clawlite.core.errors import ClawError, InvalidParams, StoreError
 from clawlite.core.memories import SUMMARIZE, TRUNCATE, WINDOW
-from clawlite.linux import memory_talk
+from clawlite.linux import memory_lines, memory_talk
 
 
 @pytest.fixture
@@ -219,6 +219,10 @@ def test_a_file_has_a_bound(world, monkeypatch):
         world.put(one, "x" * 262145)
     with pytest.raises(InvalidParams, match="not searched by vectors"):
         world.put(one, "x", vector=[1.0])
+    with open(file(world), "ab") as out:
+        out.truncate(memory_lines.MAX_BYTES + 1)
+    with pytest.raises(StoreError, match="has more than 16777216 bytes"):
+        world.all(one)
     monkeypatch.setattr(memory_talk, "MAX_BYTES", 100)
     with pytest.raises(ClawError, match="may have 100"):
         world.put(paper("t"), "x" * 200)

@@ -1,5 +1,6 @@
 """Power cuts of an agent that stores, many times: ``make soak`` prints the seed."""
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linux"))
 from test_power_cut import image, play, record       # noqa: E402, F401
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(not shutil.which("strace"), reason="no strace here (apt-get install strace)")]
 
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
 CUTS = int(os.environ.get("CLAWLITE_CUTS", "400"))
