@@ -4,6 +4,7 @@
 
 power   requests are stored, compacted and written anew; for each moment at which power can go: {"states", "wrong": [[state, what is there], ...], "anew": bool}
 damage  each byte of a log is another one in turn: {"bytes", "damaged": how many were refused, "shorter": how many have lost the end, "wrong": [byte, ...]}
+unset   what is known of entries from before the clock was set: {"before", "after", "again", "old"}
 full    what is said while the flash fills, and when there is room again
 """
 import json
@@ -20,9 +21,10 @@ from stores import Stores
 _BLOCK = 512
 _ID = "c1a00000-0000-4000-8000-%012d"
 _RECORDS = [["notes", SEMANTIC, 0, None, 40, WINDOW, False, 0, 0, 10, False, None, None, None, False, None, None],
-            ["facts", KEY_VALUE, 0, None, None, 0, False, 0, 0, 10, False, None, None, None, False, None, None]]
+            ["facts", KEY_VALUE, 0, None, None, 0, False, 0, 0, 10, False, None, None, None, False, None, None],
+            ["young", SEMANTIC, 0, 60, None, 0, False, 0, 0, 10, False, None, None, None, False, None, None]]
 clock = [1800000000]
-NOTES, FACTS = [Store(row) for row in _RECORDS]
+NOTES, FACTS, YOUNG = [Store(row) for row in _RECORDS]
 
 
 class Agent:
@@ -122,6 +124,26 @@ def damage():
     return found
 
 
+def unset():
+    disk = Disk(_BLOCK, 64)
+    vfs.VfsLfs2.mkfs(disk)
+    vfs.mount(vfs.VfsLfs2(disk), "/disk")
+
+    def known(log):
+        """Return (time stamps of what words find, the newest first; contents in a time range)."""
+        found = do(log, "query", YOUNG, ("semantic", "note", 10, None))["entries"]
+        return [entry["timestamp"] for entry in found], [entry["content"] for entry in do(log, "query", YOUNG, ("time-range", (0, 1 << 50), 10, None))["entries"]]
+    now, clock[0] = clock[0], None
+    log = opened()
+    again = put(log, 1, YOUNG, (None, "note 1")) == put(log, 1, YOUNG, (None, "note 1"))
+    before = known(log)
+    clock[0] = now
+    put(log, 2, YOUNG, (None, "note 2"))
+    after = known(opened())
+    clock[0] = now + 61                 # the second is too old, and so the first
+    return {"before": before, "after": after, "again": again, "old": known(opened())}
+
+
 def full():
     disk = Disk(_BLOCK, 96)
     vfs.VfsLfs2.mkfs(disk)
@@ -151,6 +173,6 @@ def full():
     return {"count": count, "refused": refused, "kept": kept, "again": again, "over": over, "crowded": crowded, "there": there, "mended": mended, "bytes": size}
 
 
-result = {"power": power, "full": full, "damage": damage}[sys.argv[1]]()
+result = {"power": power, "full": full, "damage": damage, "unset": unset}[sys.argv[1]]()
 with open(sys.argv[2], "w") as file:
     file.write(json.dumps(result))

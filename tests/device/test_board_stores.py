@@ -134,6 +134,10 @@ def test_a_flash_that_is_full(micropython, tmp_path):
     assert result["kept"] == [result["count"] - 1] * 2 and result["again"] is None and result["there"] == "y" * 400 and result["mended"] == ["entry-1-1"]
 
 
+def test_entries_from_before_the_clock_was_set(micropython, tmp_path):
+    assert run(micropython, tmp_path, "unset") == {"again": True, "before": [["unset"], []], "after": [["2027-01-15T08:00:00.000Z", "unset"], ["note 2"]], "old": [[], []]}
+
+
 def test_each_byte_that_is_another_one(micropython, tmp_path):
     """In the last record it is a torn end, before it damage: never other entries."""
     done = subprocess.run([micropython, "-X", "heapsize=16M", HERE / "store_board.py", "damage", tmp_path / "out.json"], capture_output=True, text=True,
