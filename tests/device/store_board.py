@@ -4,6 +4,7 @@
 
 power   requests are stored, compacted and written anew; for each moment at which power can go: {"states", "wrong": [[state, what is there], ...], "anew": bool}
 damage  each byte of a log is another one in turn: {"bytes", "damaged": how many were refused, "shorter": how many have lost the end, "wrong": [byte, ...]}
+locked  what is said of a flash that takes no writing, and when it takes it again
 unset   what is known of entries from before the clock was set: {"before", "after", "again", "old"}
 full    what is said while the flash fills, and when there is room again
 """
@@ -144,6 +145,21 @@ def unset():
     return {"before": before, "after": after, "again": again, "old": known(opened())}
 
 
+def locked():
+    disk = Disk(_BLOCK, 64)
+    vfs.VfsLfs2.mkfs(disk)
+    vfs.mount(vfs.VfsLfs2(disk), "/disk")
+    put(opened(), 1, NOTES, (None, "one"))
+    vfs.umount("/disk")
+    vfs.mount(vfs.VfsLfs2(disk), "/disk", readonly=True)
+    log = opened()
+    refused = [said(log, "store", NOTES, (_ID % 2, [(None, "two", None, None)])), said(log, "compact", NOTES, TRUNCATE)]
+    there = contents(log)[0]
+    vfs.umount("/disk")
+    vfs.mount(vfs.VfsLfs2(disk), "/disk")
+    return {"refused": refused, "there": there, "mended": put(log, 2, NOTES, (None, "two"))}
+
+
 def full():
     disk = Disk(_BLOCK, 96)
     vfs.VfsLfs2.mkfs(disk)
@@ -173,6 +189,6 @@ def full():
     return {"count": count, "refused": refused, "kept": kept, "again": again, "over": over, "crowded": crowded, "there": there, "mended": mended, "bytes": size}
 
 
-result = {"power": power, "full": full, "damage": damage, "unset": unset}[sys.argv[1]]()
+result = {"power": power, "full": full, "damage": damage, "unset": unset, "locked": locked}[sys.argv[1]]()
 with open(sys.argv[2], "w") as file:
     file.write(json.dumps(result))

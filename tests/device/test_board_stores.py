@@ -134,6 +134,13 @@ def test_a_flash_that_is_full(micropython, tmp_path):
     assert result["kept"] == [result["count"] - 1] * 2 and result["again"] is None and result["there"] == "y" * 400 and result["mended"] == ["entry-1-1"]
 
 
+def test_a_flash_that_cannot_be_written(micropython, tmp_path):
+    """What is there is found; the next request after it can be written needs no restart."""
+    result = run(micropython, tmp_path, "locked")
+    assert result["refused"][0] == [-32030, "the memory /disk/memory.log: it cannot be written", "make the flash writable", {"cause": 30}]
+    assert result["refused"][1] is None and result["there"] == ["one"] and result["mended"] == ["entry-1-2"]
+
+
 def test_entries_from_before_the_clock_was_set(micropython, tmp_path):
     assert run(micropython, tmp_path, "unset") == {"again": True, "before": [["unset"], []], "after": [["2027-01-15T08:00:00.000Z", "unset"], ["note 2"]], "old": [[], []]}
 
