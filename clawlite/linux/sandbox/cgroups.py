@@ -160,8 +160,7 @@ class Groups:
                 return
             for name in self._ours:
                 _put(self._top, "cgroup.subtree_control", "-" + name)
-            for pid in _pids(self._top, AGENT + "/cgroup.procs"):
-                _put(self._top, "cgroup.procs", pid)
+            self._move(AGENT + "/cgroup.procs", "cgroup.procs")
             os.rmdir(AGENT, dir_fd=self._top)
         except OSError:                         # somebody else has set limits here: it stays, empty, with its unit
             pass
@@ -192,11 +191,7 @@ class Groups:
             strangers = [pid for pid in pids if not _is_of(int(pid), agent)]
             if strangers:
                 raise Refused("%s holds other programs too (pid %s)" % (self.path, strangers[0]))
-            for pid in pids:
-                try:
-                    _put(self._top, AGENT + "/cgroup.procs", pid)
-                except ProcessLookupError:      # it has ended
-                    pass
+            self._move("cgroup.procs", AGENT + "/cgroup.procs")
         on = _get(self._top, "cgroup.subtree_control").split()
         for name in _get(self._top, "cgroup.controllers").split():
             if name in wanted and name not in on:
@@ -209,6 +204,13 @@ class Groups:
         if not found:
             raise Refused("%s lets none of its controllers be passed on" % self.path)
         return found
+
+    def _move(self, source: str, target: str):
+        for pid in _pids(self._top, source):
+            try:
+                _put(self._top, target, pid)
+            except ProcessLookupError:          # it has ended
+                pass
 
     def _try(self):
         """Make a group, put a process into it and limit it."""

@@ -53,6 +53,9 @@ def delegated(root: bool, controllers):
         for name in added:
             _write(base + "/cgroup.subtree_control", "+" + name)
         os.mkdir(path)
+    except OSError as e:                # a container, whose own group holds its processes, or is read-only
+        pytest.skip("no control group can be delegated here: %s" % e)
+    try:
         if root:
             os.setxattr(path, "trusted.delegate", b"1")
         else:
