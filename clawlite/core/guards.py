@@ -1,16 +1,10 @@
 """What policies and the sandbox want looked at, as the image has it (CKP 0.2.0, 5.7 and 5.8); clawlite/scan/guard.py looks."""
-from clawlite.core.header import shaped
-
 INPUT, OUTPUT = 1, 2            # where secrets are looked for, or'ed
 BLOCK, REDACT, WARN = 0, 1, 2   # what becomes of them
 PATTERN, DOUBTFUL, ALL = 1, 2, 4        # who looks for injections, or'ed: patterns; a model, at what they doubt; a model, at all
 STOP, MARK, NOTE = 0, 1, 2      # what becomes of an injection: block-and-log, warn, log-only
 ORDERS, DATA, UNCLEAR = 0, 1, 2         # what a model says of a text
-KINDS = ("anthropic", "authorization", "aws-id", "aws-secret", "azure-storage", "discord", "github", "gitlab", "google", "huggingface", "jwt",
-         "known", "npm", "openai", "password", "pem", "pypi", "sendgrid", "slack", "slack-webhook", "stripe", "telegram", "url-password")
 _MANY = 1 << 32
-_SHAPE = ([None, (3, _MANY, [(str, str)], [str], 8)], [None, (4, 3)], [None, ([None, _MANY], bool, bool, str)],
-          [None, (bool, bool, bool, [None, _MANY], str, [None, (str, str)])], [str], bool)        # core/header.py
 
 
 class Guards:
@@ -27,4 +21,7 @@ class Guards:
     """
 
     def __init__(self, record: list):
-        self.injection, self.leaks, self.checks, self.audit, self.references, self.encrypted = shaped(record, _SHAPE, "the section of guards")
+        from clawlite.core.header import shaped         # here: a board forgets it, and the shape, when the section is read
+        self.injection, self.leaks, self.checks, self.audit, self.references, self.encrypted = shaped(record, (
+            [None, (3, _MANY, [(str, str)], [str], 8)], [None, (4, 3)], [None, ([None, _MANY], bool, bool, str)],
+            [None, (bool, bool, bool, [None, _MANY], str, [None, (str, str)])], [str], bool), "the section of guards")

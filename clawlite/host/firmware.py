@@ -24,7 +24,7 @@ UNITS = {
     "distant": ["gateway", "uplink"],
     "tcp": ["boardsecrets", "connection"],
     "guard": ["guards", "held", "guard", "guarding"],
-    "leaks": ["tokens", "labels", "leaks", "known"],
+    "leaks": ["tokens", "labels", "leaks"],
     "injection": ["fold", "injection"],
     "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],
 }

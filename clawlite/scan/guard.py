@@ -40,7 +40,7 @@ class Guard:
         patterns = self._kept
         if patterns is None:
             from clawlite.scan.injection import Patterns
-            injection = Guards(self._image.section(GUARD)).injection
+            injection = self._image.section(GUARD)[0]           # its shape was looked at
             patterns = Patterns(self._image.automaton(injection[1]), injection[2], injection[3], self._roomy, self.alive)
             if self._roomy:
                 self._kept = patterns

@@ -3,8 +3,9 @@ import types
 
 import pytest
 
-from clawlite.core.guards import BLOCK, INPUT, KINDS, MARK, NOTE, OUTPUT, REDACT, STOP, WARN, Guards
+from clawlite.core.guards import BLOCK, INPUT, MARK, NOTE, OUTPUT, REDACT, STOP, WARN, Guards
 from clawlite.host import guards
+from clawlite.host.guards import KINDS
 
 BOTH = INPUT | OUTPUT
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from secret_samples import CAPITALS, samples
 
-from clawlite.core.guards import KINDS
+from clawlite.host.guards import KINDS
 from clawlite.scan.known import Known
 from clawlite.scan.leaks import find, merged, replaced
 
