@@ -95,7 +95,7 @@ def sizes(manifest, board: Profile, need: Need, known: list = ()) -> list[Proble
         if wanted > board.heap_bytes:
             tls = f" ({board.network.tls_bytes:,} of them for TLS)" if wanted > need.heap[board.word_bits] else ""
             problems.add(place, (), f"the agent needs about {wanted:,} bytes of heap{tls}, and {board.name} has {board.heap_bytes:,}",
-                         hint=_other(known, lambda b: not b.heap_bytes or _heap(manifest, b, need) <= b.heap_bytes,
+                         hint=_other(known, lambda b: (not tls or "https" in b.abilities) and (not b.heap_bytes or _heap(manifest, b, need) <= b.heap_bytes),
                                      "[gateway] in clawlite.toml" if tls else "fewer tools or rules"))
         if board.flash_bytes is not None and need.flash > board.flash_bytes:
             problems.add(place, (), f"the agent needs about {need.flash:,} bytes of flash, and {board.name} has {board.flash_bytes:,}",

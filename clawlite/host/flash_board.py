@@ -1,7 +1,8 @@
 """A board on a serial port as the target of a flash, through mpremote: its raw REPL does what a step says.
 
-The board is reset into the raw REPL first, so that nothing of an agent runs, and again at the end, whatever happened: what it
+1. The board is reset into the raw REPL first, so that nothing of an agent runs, and again at the end, whatever happened: what it
 holds then boots.
+2. A watchdog that the agent has armed goes on through that reset, so a timer of the board feeds it until the next one.
 """
 import binascii
 import contextlib
@@ -57,6 +58,18 @@ def _whole(path):
 def _copy(a, b):
     with open(b, 'wb') as f:
         for data in _pieces(a, 1 << 30): f.write(data)
+def _feed():
+    try:
+        with open('/boot.json') as f:
+            if 'watchdog_ms' not in f.read(512): return
+        import machine
+        dog = machine.WDT(timeout=8388)
+        try: timer = machine.Timer(-1)
+        except ValueError: timer = machine.Timer(0)
+        timer.init(period=1000, mode=machine.Timer.PERIODIC, callback=lambda _: dog.feed())
+        return timer
+    except (OSError, ImportError, AttributeError): pass
+_fed = _feed()
 """
 _LOOK = """
 print('mpy', getattr(sys.implementation, '_mpy', 0) & 0xff)

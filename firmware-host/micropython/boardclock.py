@@ -28,9 +28,9 @@ class Clock:
         """Return (monotonic ms, seconds since 1970 or None)."""
         return self.now_ms(), self.epoch_s()
 
-    def ask(self, stdio):
-        """Ask whoever holds the line for the time, when it is unset and that is a minute ago."""
-        if self.epoch_s() is None and self.now >= self._due:
+    def ask(self, stdio, is_new: bool = False):
+        """Ask whoever holds the line for the time, when it is unset, and that is a minute ago or a host is new there."""
+        if self.epoch_s() is None and (is_new or self.now >= self._due):
             self._due = self.now + _ASK_MS
             from settime import ASKS
             stdio.record(ASKS)

@@ -143,6 +143,9 @@ class Device:
                 drop()
             event = self.stdio.next_event()
         line = self.stdio.line
+        if line and line.is_new:
+            line.is_new = False
+            self.clock.ask(self.stdio, True)
         if line and line.left:
             self.code = 130
         elif line and line.pressed:

@@ -29,7 +29,7 @@ class Reliable:
     stdio   ``stdio.Stdio``
     now_ms  function -> monotonic ms
     limit   bytes of a record from the host
-    Public, to be read: ``is_up``; ``pressed``, a Ctrl-C came; ``left``, three in a row.
+    Public, to be read: ``is_up``; ``is_new``, a session has begun; ``pressed``, a Ctrl-C came; ``left``, three in a row.
     """
 
     def __init__(self, stdio, now_ms, limit: int):
@@ -37,7 +37,7 @@ class Reliable:
         window, fragment = _WINDOWS.get(sys.platform, (512, 208))
         nonce = struct.unpack(">I", chance())[0] or 1
         self._line = Line(nonce, window, fragment, _MAX_RECORD, _MAX_RECORD)
-        self.is_up = self.pressed = self.left = False
+        self.is_up = self.is_new = self.pressed = self.left = False
         self._loose = []                # when text came, ms
         self._stop = None
 
@@ -70,7 +70,7 @@ class Reliable:
             if kind == TOO_LONG or kind == TEXT:
                 return event
             if kind == UP:
-                self.is_up = True
+                self.is_up = self.is_new = True
                 if self._stdio.is_uart:
                     self._heed(-1)
             elif kind == DOWN:

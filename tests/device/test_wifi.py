@@ -145,8 +145,7 @@ def test_a_clock_that_is_set_stays(device, world):
 def test_the_watchdog_is_armed_when_the_agent_runs_and_fed_by_its_loop(device, world):
     with device(networks=None, watchdog_ms=1000) as agent:
         agent.expect("> ")
-        eventually((world / "watchdog").exists)
-        assert (world / "watchdog").read_text() == "1000"
+        eventually(lambda: (world / "watchdog").exists() and (world / "watchdog").read_text() == "1000")
         eventually(lambda: (world / "fed").exists() and (world / "fed").stat().st_size >= 4)      # nothing happens, and it is fed
         agent.end()
         assert agent.wait() == 0

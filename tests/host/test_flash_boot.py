@@ -3,7 +3,7 @@ import json
 import os
 
 import pytest
-from agents import clawlite
+from agents import clawlite, eventually
 from sims import needs_micropython, needs_mpy_cross
 from slot_board import TOOLS, project
 
@@ -109,6 +109,47 @@ def test_a_board_with_a_key_boots_what_is_signed_and_nothing_else(agent, tmp_pat
                 flashed(agent, target)
         with flash.target(board.path) as target:
             assert flashed(agent, target, key)["said"]
+
+
+MACHINE = """class WDT:
+    def __init__(self, id=0, timeout=5000):
+        _log("watchdog", timeout)
+    def feed(self):
+        _log("fed")
+class Timer:
+    PERIODIC = 1
+    def __init__(self, id):
+        if id < 0: raise ValueError("Timer doesn't exist")
+    def init(self, *, period, mode, callback):
+        _log("timer", period, mode)
+        callback(self)
+def _log(*what):
+    with open("/log", "a") as file:
+        file.write(" ".join([str(one) for one in what]) + "\\n")
+"""
+
+
+@needs_micropython
+def test_a_watchdog_that_runs_is_fed_while_its_board_is_flashed(agent, tmp_path):
+    """The unix port has none: a module ``machine`` stands before its own, which says what it is told."""
+    (tmp_path / "flash/lib").mkdir(parents=True)
+    (tmp_path / "flash/lib/machine.py").write_text(MACHINE)
+    with Sim(folder=str(tmp_path / "flash")) as board:
+        with flash.target(board.path) as target:            # no agent has armed one
+            assert flashed(agent, target)["written"]
+        assert not (tmp_path / "flash/log").exists()
+        (agent / "clawlite.toml").write_text((agent / "clawlite.toml").read_text() + "watchdog_ms = 8000\n")
+        with flash.target(board.path) as target:
+            assert flashed(agent, target)["said"].endswith("agent 1.0.0 is ready. /help lists the commands.")
+        eventually(lambda: (tmp_path / "flash/log").exists())
+        assert "timer" not in (tmp_path / "flash/log").read_text()          # what runs now has armed it, and its loop feeds it
+        (tmp_path / "flash/log").unlink()
+        (agent / "tools.py").write_text(TOOLS + "# other\n")
+        with flash.target(board.path) as target:
+            while_it_waits = (tmp_path / "flash/log").read_text()
+            assert flashed(agent, target)["said"]
+        assert "watchdog 8388\ntimer 1000 1\nfed\n" in while_it_waits
+        eventually(lambda: (tmp_path / "flash/log").read_text().count("watchdog 8000\n") == 1)
 
 
 @pytest.mark.parametrize("line, said", [

@@ -1,9 +1,11 @@
 """A board without network asks a provider through ``clawlite gateway``: real MicroPython, a noisy wire, real HTTP on loopback."""
+import calendar
 import json
 import os
 import signal
 import sqlite3
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -176,6 +178,24 @@ def test_a_board_that_lost_its_power_is_found_again(tmp_path, state, board):
                 person.expect("All is well.")
     outcomes = rows(state, "SELECT asked, outcome FROM history ORDER BY id")
     assert outcomes == [("tell me", "cancelled: nobody waits for it"), ("and now?", "ok"), ("and now?", "ok")]
+
+
+def test_the_gateway_sets_the_clock_of_a_board_that_has_none_and_passes_the_console_on(tmp_path, board):
+    """A clock that nobody has set, and a module that takes the time, stand before MicroPython's own (tests/device)."""
+    (tmp_path / "flash/lib").mkdir(parents=True)
+    (tmp_path / "flash/world").mkdir()
+    for name in ("modules/machine.py", "unset/time.py"):
+        source = (Path(__file__).parents[1] / "device" / name).read_text()
+        (tmp_path / "flash/lib" / Path(name).name).write_text(source.replace('os.getenv("PINS")', '"/world"'))
+    with Server([say("All is well.")]) as server:
+        sim = board(server)
+        with NoisyWire(sim.path, 0) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+            assert says(running, "runs garden")
+            eventually(lambda: (tmp_path / "flash/world/clock").exists() and (tmp_path / "flash/world/clock").read_text(), 20)
+            at = eval((tmp_path / "flash/world/clock").read_text())
+            assert abs(calendar.timegm((*at[:3], *at[4:7])) - time.time()) < 120
+            assert "All is well." in script(tmp_path, wire.path, "how is it?")
+            assert bytes(wire.seen).count(b'"epoch_s"') == 1
 
 
 def test_a_line_that_was_cut_goes_on_where_it_was(tmp_path, board):

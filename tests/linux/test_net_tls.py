@@ -1,4 +1,5 @@
 """TLS: who is believed, who is not, and in which words."""
+import os
 import socket
 import ssl
 import subprocess
@@ -34,6 +35,18 @@ def test_https_in_large_both_ways(loop, tls):
     with tls.serving(talk, "localhost") as port:
         loop.open(port, host="localhost", scheme="https", parts=[*GET, bytes(total)])
         assert loop.answer() == bytes(total)
+
+
+def test_authorities_of_the_settings_count_in_place_of_the_machines(loop, tls, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
+    for authority, good in ((tls.ca, True), (trustme.CA(), False)):
+        loop.it._authorities, loop.it._tls = [ssl.PEM_cert_to_DER_cert(authority.cert_pem.bytes().decode())], None
+        with tls.serving(answering(), "localhost") as port:
+            loop.open(port, host="localhost", scheme="https")
+            if good:
+                assert loop.answer() == ANSWER
+            else:
+                assert "signed by nobody this machine knows" in loop.error()
 
 
 def test_ca_folder_counts(loop, tls, monkeypatch, tmp_path):
