@@ -152,8 +152,7 @@ class Agent:
                 if kind == RECEIVE or kind == SLEEP:
                     task.receives = kind == RECEIVE
                     task.wake_ms = now_ms + effect[1]
-                    task.wake = (True, None) if kind == SLEEP else \
-                        (False, ProviderError("it said nothing for %d s" % (effect[1] // 1000)))
+                    task.wake = (True, None) if kind == SLEEP else effect[1] // 1000
                     return
                 if kind == JOIN:
                     effect[1].append(task.number)
@@ -219,7 +218,10 @@ class Agent:
             if task is not None and task.due_ms is not None and task.approval is None and now_ms >= task.due_ms:
                 self.cancel(number, ToolTimeout("the turn was ended: it used up its time", "ask for less at once"), now_ms)
             elif task is not None and task.wake_ms is not None and now_ms >= task.wake_ms:
-                self._advance(task, task.wake, None, now_ms)
+                wake = task.wake
+                if not isinstance(wake, tuple):     # made when it is needed: no board pays for an error that does not happen
+                    wake = False, ProviderError("it said nothing for %d s" % wake)
+                self._advance(task, wake, None, now_ms)
         self.lifecycle.tick(now_ms)
 
     def deadline(self):

@@ -91,12 +91,15 @@ class Session:
         """Return the result, or None when *reply* is called later."""
         if method == "claw.tool.call" and self._open and self.agent.lifecycle.state == READY and self.agent.image.names and isinstance(params, dict):
             return self._calls.begin(id, params, reply, now_ms)         # most of what comes, first
-        is_first = method == "claw.initialize"
-        self._asked = self._asked or is_first
+        if method == "claw.initialize":
+            self._asked = True
+            if isinstance(params, dict):
+                return self._initialize(params, now_ms)
+        return self._other(id, method, params, reply, now_ms)
+
+    def _other(self, id, method: str, params, reply, now_ms: int):
         if isinstance(params, list):
             raise InvalidParams("params: expected an object, got an array")
-        if is_first:
-            return self._initialize(params, now_ms)
         if not self._asked:
             raise InvalidRequest("expected claw.initialize first, got %s" % method[:60])
         if method == "claw.status":
@@ -184,13 +187,15 @@ class Session:
         if self._beat_ms is not None and now_ms >= self._beat_ms:
             interval = self.agent.image.agent.heartbeat_ms
             self._beat_ms += interval * ((now_ms - self._beat_ms) // interval + 1)
-            if not self.agent.is_ready:
-                return
-            from clawlite.core.clock import iso8601
-            clock = self._clock
-            self._send(rpc.notification("claw.heartbeat", {
-                "state": self.agent.lifecycle.state, "uptime_ms": now_ms - self._opened_ms,
-                "timestamp": "unset" if clock is None else iso8601(clock[0] + (now_ms - clock[1]) // 1000)}))
+            if self.agent.is_ready:
+                self._beat(now_ms)
+
+    def _beat(self, now_ms: int):
+        from clawlite.core.clock import iso8601
+        clock = self._clock
+        self._send(rpc.notification("claw.heartbeat", {
+            "state": self.agent.lifecycle.state, "uptime_ms": now_ms - self._opened_ms,
+            "timestamp": "unset" if clock is None else iso8601(clock[0] + (now_ms - clock[1]) // 1000)}))
 
     def deadline(self):
         """Return the monotonic time of the next heartbeat, or None."""

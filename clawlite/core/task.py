@@ -11,6 +11,7 @@ class Task:
     tool      name of the tool whose handler runs, or None
     ran_ms    monotonic time at which the first handler of a call began, or None
     wake_ms   monotonic time at which it goes on with ``wake``, or None
+    wake      an outcome; or how many seconds its connection was silent then, which is an error
     due_ms    monotonic time at which it is ended, or None; while it waits for a person, that time stands still
     child     number of the task that asks a provider for it, or None
     receives  bool, it waits for bytes of its connection

@@ -9,6 +9,7 @@ import clawlite.core
 from clawlite.core.errors import ClawError
 from clawlite.host.data import firmware_dir
 from clawlite.host.link import Linker
+from clawlite.host.rare import split
 from clawlite.host.rename import rename
 from clawlite.host.sentences import take_out
 
@@ -28,11 +29,40 @@ UNITS = {
     "injection": ["fold", "injection"],
     "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],
 }
+# What most runs never call, with what is called beside it: {group: {module: "function Class.method"}} (rare.py).  A group is a file,
+# which takes a block of flash, or a part of a module that is loaded then anyway; with members of one unit, base and core apart.
+RARE = {
+    "opening": {"main": "open_device attempt _prepared"},
+    "header": {"image": "Image.__init__ Image.missing Image.require AgentInfo.__init__"},
+    "assemble": {"agent": "Agent.__init__", "stdio": "Stdio.__init__ is_terminal"},
+    "begin": {"lifecycle": "Lifecycle.start Lifecycle.to"},
+    "stepping": {"handlers": "Handlers._step question", "tools": "_asked", "agent": "Agent._answered Agent.answer", "stdio": "Stdio._begin",
+                 "cbor": "_Reader.table"},
+    "failing": {"lifecycle": "Lifecycle.fail", "device": "Device.stumbled Device.failed", "handlers": "Handlers._failed",
+                "tools": "_denied refused _told _cut"},
+    "conditions": {"policy": "normalise is_within roots_of paths_of entry_of strictest decide_all virtual holds", "tools": "_decide applies"},
+    "faults": {"errors": "RequestError ParseError InvalidRequest MethodNotFound InvalidParams VersionError Denied SandboxDenied PolicyDenied "
+                         "ApprovalTimeout ApprovalDenied ToolTimeout ProviderError Passing QuotaExceeded"},
+    "damage": {"errors": "ImageError CBORError ImageMismatch StoreError QueryFailed"},
+    "handshake": {"session": "Session._initialize Session._level", "recall": "Recall.__init__"},
+    "methods": {"session": "Session._other Session._serves Session._refusal Session._not_found Session._beat Session._shutdown",
+                "calls": "Calls.answer", "recall": "Recall.find Recall._shed Recall.check_room"},
+    "refusing": {"session": "Session._batch Session.too_long", "calls": "_refuse", "rpc": "unreadable id_of is_id Batch",
+                 "errors": "ClawError.to_json"},
+    "taking": {"console": "Console.__init__ Console.greet Console._take Console._begin Console._command Console._answer told",
+               "history": "History.begin History.restore History.context", "chain": "_provider Chain.__init__ Chain.text _unseen", "turn": "_plain"},
+    "request": {"provider": "Provider.__init__ Provider._parts Provider._fitting Provider._credential", "exchange": "head",
+                "http1": "request", "meter": "Meter.allowed Meter.pause Meter.sent", "openai": "Codec.messages"},
+    "answer": {"wire": "Stream.at_end Stream.call Codec.whole", "meter": "Meter.spend"},
+    "broken": {"wire": "Codec.error _said _line", "exchange": "refused without", "provider": "Provider._wait"},
+    "counting": {"ledger": "_called Ledger.call add", "meters": "Meters.add Meters._read"},
+}
+STAY = ("faults", "damage")             # once loaded: a class that is loaded twice would be two, and no ``except`` would know the first
 CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them
 ENTRIES = ("main",)                     # what a board starts by name
 KEEP_SENTENCES = ("main", "errors")     # said when nothing else works
 SEEN_BY_MAKERS = ("pins",)              # handlers in tools.py get one as ``board``
-NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "netaddress", "netrules")      # no tool of a board connects
+NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "netaddress", "netrules", "profile")      # no tool of a board connects
 
 
 def sources() -> dict[str, pathlib.Path]:
@@ -58,8 +88,19 @@ def _linked(more: tuple) -> tuple[dict[str, str], bytes]:
     linker = Linker({**sources(), **more}, UNITS, CALLED_BY_NAME)
     sentences = take_out({name: module.tree for name, module in linker.modules.items()}, KEEP_SENTENCES)
     trees = {name: ast.parse(text) for name, text in linker.link().items()}
+    split(trees, {group: [linker.place(module, name) for module, names in of.items() for name in names.split()] for group, of in RARE.items()},
+          ENTRIES + tuple(more))
+    _forget_too(trees["base"], linker.new_names["memory", "_OCCASIONAL"],
+                [group for group in RARE if group not in STAY and group not in linker.modules])
     rename(trees, CALLED_BY_NAME + ENTRIES + tuple(more), SEEN_BY_MAKERS)
     return {name: ast.unparse(tree) for name, tree in trees.items()}, sentences
+
+
+def _forget_too(base, name: str, groups: list) -> None:
+    """Let ``memory.drop`` forget *groups* too."""
+    for node in base.body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == name:
+            node.value.elts += [ast.Constant(group) for group in groups]
 
 
 def build(folder, mpy_cross: str = "mpy-cross", more: dict = {}) -> list[str]:

@@ -102,6 +102,11 @@ class Linker:
             if len(self.hidden) == hidden:
                 return linked
 
+    def place(self, module: str, name: str) -> tuple:
+        """Return (unit or module, class or None, function) of *name*, "function" or "Class.method" of a source module; after ``link``."""
+        owner, _, method = name.rpartition(".")
+        return self.unit_of.get(module, module), self.new_names.get((module, owner)) if owner else None, method if owner else self.new_names.get((module, name), name)
+
     def _linked(self) -> dict[str, str]:
         trees = {unit: [node for name in names for node in self._rewritten(name, unit)] for unit, names in self.units.items()}
         trees.update((name, self._rewritten(name, None)) for name in self.modules if name not in self.unit_of)

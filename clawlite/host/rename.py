@@ -28,6 +28,11 @@ IN_FIRMWARE = """append bytecode clear close copy count end endswith extend find
 islower isspace isupper items join key keys little lower lstrip main micropython pop popitem read readinto readline remove replace
 reverse rfind rindex rsplit rstrip send sep setdefault sort split start startswith step stop strip throw to_bytes update upper
 values write""".split()
+# More of them, for attributes alone: as a top-level name they would hide a builtin.
+IN_FIRMWARE_TOO = """abs all any ArithmeticError AssertionError AttributeError BaseException bool bytearray bytes callable chr const dict dir divmod
+EOFError eval exec Exception GeneratorExit getattr globals hasattr hash id ImportError IndentationError IndexError int isinstance issubclass
+iter KeyError len list locals LookupError map NameError next NoneType NotImplementedError object open ord OSError OverflowError pow print
+range repr round RuntimeError set setattr sorted str sum super SyntaxError SystemExit tuple type TypeError ValueError zip""".split()
 _BY_STRING = ("getattr", "hasattr", "setattr", "delattr")
 
 
@@ -49,9 +54,9 @@ def rename(trees: dict, plain: tuple = (), open: tuple = ()) -> None:
         _Renamer(trees, names, attributes, module).visit(tree)
 
 
-def _row(avoid: set):
-    """Yield new names."""
-    yield from (name for name in IN_FIRMWARE if name not in avoid)
+def _row(avoid: set, names: list = IN_FIRMWARE):
+    """Yield new names: of *names*, then numbered ones."""
+    yield from (name for name in names if name not in avoid)
     yield from ("_%d" % number for number in itertools.count(1))
 
 
@@ -106,13 +111,24 @@ def _attributes(trees: dict, open: tuple) -> dict:
     together = [{name for _, names in family for name in names} for family in families]
     everything = set().union(*together)
     used = {node.attr for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Attribute)} | everything
+    used |= {name for tree in trees.values() for name in _in_class_bodies(tree)}        # there an attribute hides a builtin
     chosen = {}
     for name in sorted(everything - kept, key=lambda name: (name not in outside, -uses.get(name, 0), name)):
         if not name.startswith("__"):
             others = outside.union(*[everything if name in outside else family for family in together if name in family])
             taken = {chosen[other] for other in others if other in chosen}
-            chosen[name] = next(new for new in _row(used | asked) if new not in taken)
+            chosen[name] = next(new for new in _row(used | asked, IN_FIRMWARE + IN_FIRMWARE_TOO) if new not in taken)
     return chosen
+
+
+def _in_class_bodies(tree) -> set:
+    """Return the names that are read in the bodies of classes, those of their methods not among them."""
+    names = set()
+    for owner in ast.walk(tree):
+        for part in owner.body if isinstance(owner, ast.ClassDef) else ():
+            parts = part.decorator_list + part.args.defaults if isinstance(part, ast.FunctionDef) else [part]
+            names |= {node.id for one in parts for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return names
 
 
 def _families(trees: dict) -> list:
@@ -131,6 +147,9 @@ def _families(trees: dict) -> list:
                     if theirs is not own:
                         own += theirs
                         family.update((other, own) for other in list(family) if family[other] is theirs)
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and getattr(node, "of", None):     # a method that rare.py took out
+                family.setdefault(node.of, []).append((node.of[0], _set_in(node)))
     return list({id(found): found for found in family.values()}.values())
 
 
@@ -139,14 +158,23 @@ def _own(node: ast.ClassDef) -> set:
     names = set(_defined(node.body))
     for part in node.body:
         if isinstance(part, ast.FunctionDef):
-            for inner in ast.walk(part):
-                if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and _of_self(inner):
-                    names.add(inner.attr)
+            names |= _set_in(part)
     return names
+
+
+def _set_in(node: ast.FunctionDef) -> set:
+    """Return the attributes of ``self`` that a method sets."""
+    return {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and _of_self(inner)}
 
 
 def _of_self(node: ast.Attribute) -> bool:
     return isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _group_of(node) -> str:
+    """Return the module that ``__import__("module")`` brings (rare.py), "" for anything else."""
+    is_one = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "__import__"
+    return node.args[0].value if is_one else ""
 
 
 # -- the change itself
@@ -178,6 +206,8 @@ class _Renamer(ast.NodeTransformer):
     def visit_Attribute(self, node):
         if isinstance(node.value, ast.Name) and node.value.id in self._modules:
             node.attr = self._names[self._modules[node.value.id]].get(node.attr, node.attr)
+        elif _group_of(node.value):
+            node.attr = self._names.get(_group_of(node.value), {}).get(node.attr, node.attr)
         else:
             node.attr = self._attributes.get(node.attr, node.attr)
         return self.generic_visit(node)

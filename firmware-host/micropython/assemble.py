@@ -15,12 +15,11 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     """Give *device* all that it has; the others are those of ``Device``."""
     device.clock = Clock()
     device.now_ms, device.epoch_s = device.clock.now_ms, device.clock.epoch_s
-    builtin, device.pins, device.log, device.console = {}, None, None, None
+    builtin = {}
     if "pins" in image.requires:
         from clawlite.core.builtin import HANDLERS as builtin
         device.pins = _bank(image.section(PINS) or [], device.now_ms)
     device.handlers = Handlers(builtin, maker, device.pins)
-    device.guarding = None            # what looks at texts (guarding.py)
     if "guard" in image.requires:
         from guarding import Guarding
         device.guarding = Guarding(device, image, folder)
@@ -28,7 +27,6 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     device.agent.kept = device.kept
     device.agent.codecs = (loads, dumps)
     device.folder = folder
-    device.session = None             # until a record comes
     if "log" in image.requires:
         from logfile import Log
         device.log = Log(folder, dumps if image.guard is None else lambda event: image.guard.text(dumps(event)))
@@ -43,7 +41,6 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.console = Console(device.agent, not device.terminal)
         device.printable = printable
     device.stdio = Stdio(operator, device.now_ms)
-    device.net = device.uplink = None   # what reaches providers: net.Net, lan.Lan, or uplink.Uplink, which is both
     if "http" in image.requires or "https" in image.requires or image.agent.counts:
         from meters import Meters
         Meters(device.agent, folder, device.clock.both)
@@ -59,11 +56,6 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.net = Net(device.agent, device.stdio.poll, folder, device.clock.both, lambda: _name_server(device))
     if "memory" in image.requires:
         _stores(device, image, folder)
-    device.watchdog_ms = 0            # set by boot/bootwindow.py: how long the loop may stand still
-    device.watchdog = device.wifi = None
-    device.code = None
-    device._asked = None              # the task whose question was put last
-    device._open = False              # what a provider says piece by piece stands on the last line
 
 
 def _stores(device, image, folder: str):

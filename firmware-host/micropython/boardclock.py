@@ -9,8 +9,7 @@ _ASK_MS = 60000
 class Clock:
     def __init__(self):
         self._ticks = time.ticks_ms()
-        self.now = 0                    # as it was when it was asked for last
-        self._due = 0
+        self.now = self._due = 0        # now: as it was when it was asked for last
 
     def now_ms(self) -> int:
         """Return monotonic milliseconds that never wrap: ``ticks_ms`` does, on a board after 12 days."""

@@ -23,8 +23,7 @@ class Conversation:
         name, part, self.max_entries, self.max_age_s, self.truncates = store
         self.key = crc32(("%s\n%s\n%s" % (agent.image.agent.name, name, part)).encode())
         self.end = self.entries = 0
-        self.epoch_s = epoch_s
-        self.agent = agent
+        self.epoch_s, self.agent = epoch_s, agent
         agent.lasting = self.lasting
 
     def lasting(self, work, history, once: bool):

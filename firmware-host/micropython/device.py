@@ -5,6 +5,7 @@ What an image does not need is not loaded: the console for an operator's line, t
 the log; nor the reliable line (reliable.py) before a host says hello.
 """
 import gc
+import os
 import sys
 import time
 
@@ -24,9 +25,22 @@ class Device:
     maker      {name: function} of tools.py
     folder     where the log goes
     operator   True: every line is a record (a program is at the other end)
+    session    None until a record comes;  guarding: what looks at texts (guarding.py)
+    net        what reaches providers: net.Net, or uplink.Uplink, which is ``uplink`` too
+    watchdog_ms  set by boot/bootwindow.py: how long the loop may stand still
+    _asked     the task whose question was put last;  _open: what a provider says piece by piece stands on the last line
     """
+    pins = log = console = guarding = session = net = uplink = watchdog = wifi = code = _asked = None
+    watchdog_ms = 0
+    _open = False
 
     def __init__(self, image, maker: dict, folder: str, operator: bool):
+        if operator:                    # what is largest comes first, while there is room
+            from clawlite.core.session import Session as first
+        else:
+            from clawlite.core.console import Console as first
+        if "http" in image.requires:
+            from net import Net as first
         from assemble import assemble
         assemble(self, image, maker, folder, operator)
 
@@ -274,6 +288,9 @@ class Device:
 
     def kept(self, key=None):
         """Return the bounds and what is on record, or what is on record of *key* (``recall.Recall``)."""
+        if "calls.journal" not in os.listdir(self.folder):      # the journal's code is not loaded for nothing
+            from clawlite.core.recall import nothing
+            return nothing(key)
         from journal import kept
         return kept(self.folder, self.epoch_s(), key)
 

@@ -1,12 +1,13 @@
 """Open the image on this board, and the maker's tools.py beside it: once, before anything else needs the memory.
 
-Compiling tools.py takes more memory than running it, so it comes while the heap is empty.
+Compiling tools.py takes more memory than running it, so it comes while the heap is empty, and function by function.
 """
 import gc
 
 from clawlite.core.errors import ImageMismatch
 from clawlite.core.image import NETWORK, Image
 
+_BEGINS = ("def ", "class ", "@")
 ABILITIES = ("gateway", "guard", "http", "https", "lan", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py")
 
 
@@ -57,10 +58,30 @@ def _functions(path: str, digest: bytes) -> dict:
     try:
         # not imported: a folder "tools" beside it would win, and no module of ours may be replaced
         with open(path) as file:
-            exec(file.read(), space)
+            for part in _parts(file):
+                exec(part, space)
     except Exception as e:
         raise ImageMismatch("tools.py cannot be loaded: %s: %s" % (type(e).__name__, e), "mend it and flash again")
     return space
+
+
+def _parts(file):
+    """Yield the compiled statements of *file*, some at a time: compiling a function takes twenty times its text, until it is done.
+
+    A part ends where a line begins that may begin a part, when it is whole: an open string or bracket is no Python until it is closed.
+    """
+    text = line = file.readline()
+    while line:
+        line = file.readline()
+        if not line or line.startswith(_BEGINS):
+            try:
+                yield compile(text, "tools.py", "exec")
+                text = ""
+            except SyntaxError:
+                if not line:
+                    raise
+            gc.collect()
+        text += line
 
 
 def _check(path: str, digest: bytes):

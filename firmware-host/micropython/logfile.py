@@ -14,10 +14,8 @@ class Log:
     """While it cannot be written, the line that met it first waits; later ones are lost."""
 
     def __init__(self, folder: str, dumps):
-        self._path = folder + "/log.jsonl"
-        self._dumps = dumps
-        self._waiting = None
-        self._error = None
+        self._path, self._dumps = folder + "/log.jsonl", dumps
+        self._waiting = self._error = None
         try:
             self._size = os.stat(self._path)[6]
         except OSError:

@@ -22,9 +22,8 @@ class MachinePins:
     simulated = False
 
     def __init__(self, pins: list):
-        self.names = []
         self._pins = {}                 # name -> (kind, number, what machine made of it)
-        self._outputs = []
+        self.names, self._outputs = [], []
         for name, number, kind, _, _, _ in pins:
             try:
                 self._pins[name] = (kind, number, _opened(number, kind))

@@ -65,14 +65,17 @@ def run(device, ready) -> int:
 
 def main(args: list) -> int:
     """Return the exit code: that of ``run``, 2 bad image or one that does not fit."""
-    names = [arg for arg in args if arg != "--stdio"]
-    path = names[0] if names else "claw.cbor"
-    folder = path.rpartition("/")[0] or "."
-    device, why = attempt(path, folder, "--stdio" in args)
-    if device:
-        return run(device, None)
-    sys.stderr.write("clawlite: %s\n" % why)
-    return 2
+    device = _prepared(args)
+    return run(device, None) if device else 2
+
+
+def _prepared(args: list):
+    """Return the ``Device`` that the arguments name; None when there is none, and stderr says why."""
+    path = ([arg for arg in args if arg != "--stdio"] + ["claw.cbor"])[0]
+    device, why = attempt(path, path.rpartition("/")[0] or ".", "--stdio" in args)
+    if device is None:
+        sys.stderr.write("clawlite: %s\n" % why)
+    return device
 
 
 if __name__ == "__main__":

@@ -5,20 +5,19 @@ Nothing may hold on to one of them: they are imported inside functions.
 import gc
 import sys
 
-_PACKAGE = "clawlite.core"
+_PACKAGE = "clawlite.core."
 _OCCASIONAL = ("header", "seal", "handshake", "uri", "outlook", "approval", "journal", "appendlog", "turnrecord", "memories", "memory_methods", "instant", "storelog", "storewrite", "storequery", "words", "record", "onrecord", "commands", "trace", "violation", "jsonvalue", "cborfault", "jsonfault", "loader", "assemble", "begin", "settime", "lookup")
 
 
 def drop(names=_OCCASIONAL):
     """Forget the occasional modules, or *names*, that are loaded, linked or not; their memory is free at the next collection."""
-    found = False
-    package = sys.modules.get(_PACKAGE)
-    for name in names:
-        for full in (name, _PACKAGE + "." + name):
-            if full in sys.modules:
-                del sys.modules[full]
-                found = True
-        if package and hasattr(package, name):
-            delattr(package, name)
-    if found:
+    before = len(sys.modules)
+    for full in list(sys.modules):
+        name = full[len(_PACKAGE):] if full.startswith(_PACKAGE) else full
+        if name in names:
+            del sys.modules[full]
+            package = sys.modules.get(_PACKAGE[:-1])
+            if package and hasattr(package, name):
+                delattr(package, name)
+    if len(sys.modules) < before:
         gc.collect()

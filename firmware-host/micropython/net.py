@@ -7,6 +7,7 @@ from clawlite.core import effect as E
 from clawlite.core.errors import ClawError, ProviderError
 from clawlite.core.image import WIRE
 from connection import Connection
+from memory import drop
 
 _KEEP = 2048                    # bytes of a conversation: a provider sees that much of what was said before
 
@@ -22,11 +23,7 @@ class Net:
     """
 
     def __init__(self, agent, poll, folder: str, clock, names):
-        self._agent = agent
-        self._poll = poll
-        self._folder = folder
-        self._clock = clock
-        self._names = names
+        self._agent, self._poll, self._folder, self._clock, self._names = agent, poll, folder, clock, names
         self._open = {}                 # task -> (Connection, host)
         agent.keep_bytes = _KEEP
 
@@ -38,6 +35,7 @@ class Net:
                 self._begin(task, effect[2] == "https", effect[3], effect[4], effect[5], effect[6])
             except (OSError, ClawError) as e:
                 self._failed(task, effect[3], e)
+            drop()                      # what made the request: its answer may need the room
         elif kind == E.CLOSE or kind == E.CANCEL:
             self.close(task)
         elif kind == E.SECRET:

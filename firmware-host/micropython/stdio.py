@@ -26,8 +26,11 @@ class Stdio:
     now_ms    function -> monotonic ms
     Public: ``input``, ``poll`` (others may register with it), ``at_end``, ``prompt`` (what stands on the last line), ``is_uart``
     (noise may forge what comes), ``operator``, ``line`` (``reliable.Reliable``, or None), ``over`` (function(), called when its session has
-    ended, or None).
+    ended, or None); ``_return``: the last byte was a carriage return.
     """
+    at_end = _return = False
+    line = over = None
+    prompt = b""
 
     def __init__(self, operator: bool, now_ms):
         self.input = getattr(sys.stdin, "buffer", sys.stdin)
@@ -38,13 +41,8 @@ class Stdio:
         self.poll = select.poll()
         self.poll.register(self.input, select.POLLIN)
         self.is_uart = sys.platform == "esp32"
-        self.at_end = False
-        self.prompt = b""
-        self.line = self.over = None
-        self._now_ms = now_ms
-        self.operator = operator
+        self.operator, self._now_ms = operator, now_ms
         self._framer = Framer(MAX_LINE, operator)
-        self._return = False            # the last byte was a carriage return
 
     def has_more(self) -> bool:
         """Return whether something can be read at once."""

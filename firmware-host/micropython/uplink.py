@@ -27,8 +27,7 @@ class _Asked:
     def __init__(self, id: str, name: str, most: int, messages: list, due_ms: int):
         self.id, self.name, self.most, self.messages = id, name, most, messages
         self.due_ms = due_ms            # until then a gateway must have come; None: there is one
-        self.seen = 0                   # records of the answer that have come
-        self.parts = None               # generator of what is still to be sent
+        self.seen, self.parts = 0, None # records of the answer that have come; generator of what is still to be sent
 
 
 class Uplink:
@@ -43,8 +42,7 @@ class Uplink:
         self._agent, self._stdio, self._now_ms = agent, stdio, now_ms
         self._asked = {}                # task -> _Asked
         self._boot = str(hexlify(chance()), "utf-8")
-        self._count = 0
-        self.is_up = False              # a gateway has said hello in this session of the line
+        self._count, self.is_up = 0, False      # is_up: a gateway has said hello in this session of the line
         agent.keep_bytes = _KEEP
         agent.is_behind = True
 

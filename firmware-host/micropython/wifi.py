@@ -33,16 +33,12 @@ class Wifi:
     """
 
     def __init__(self, path: str, device):
-        self._device = device
-        self._networks = []
-        self._wlan = None
+        self._device, self._networks = device, []
+        self._wlan = self._socket = self._nonce = self._country = None
         self._at = self._begun = self._due = 0
-        self._pause = _PAUSE_MS
-        self._socket = self._nonce = self._names = None
-        self._dns = None
-        self._asked = -_NTP_MS
+        self._names = self._dns = None
+        self._pause, self._asked = _PAUSE_MS, -_NTP_MS
         self.state = "off"
-        self._country = None
         try:
             with open(path, "rb") as file:
                 found = loads(file.read(_MAX_FILE))

@@ -46,7 +46,7 @@ def test_the_linked_core_says_what_the_sources_say(board, name, operator, tmp_pa
     assert linked.returncode == plain.returncode == 0, (linked.stderr, plain.stderr)
 
     def said(out):
-        return [without_time(json.loads(line)) for line in out.splitlines()] if operator else out
+        return [without_time(json.loads(line)) for line in out.splitlines() if b'"claw.heartbeat"' not in line] if operator else out
     assert said(linked.stdout) == said(plain.stdout) and len(linked.stdout) > 150
 
 
