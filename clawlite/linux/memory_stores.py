@@ -52,7 +52,10 @@ class Stores:
         """Return [(number, outcome), ...] of *jobs* [(number, verb, store, part, details)], in their order."""
         ended, group, last = [], [], None
         ways = [self._way(job) for job in jobs]
-        self._journal.lock(_APPENDS in ways)
+        try:
+            self._journal.lock(_APPENDS in ways)
+        except OSError as e:            # nobody knows what is in it
+            return [(job[0], (False, failure(e, self._journal.path))) for job in jobs]
         try:
             for job, way in zip(jobs, ways):
                 if way != last:

@@ -165,6 +165,26 @@ def test_a_journal_that_cannot_be_written_is_an_error_and_is_read(world, monkeyp
     assert world.all(one) == ["a", "b"] and world.put(one, "c") == ["entry-1-3"]
 
 
+def test_a_journal_that_cannot_be_read_is_the_error_of_each_request(world, monkeypatch):
+    one = thrifty()
+    world.put(one, "a")
+    world.put(one, "b")
+    left(world)
+    real = os.open
+
+    def refuse(path, *more, **named):
+        if str(path).endswith(memory_journal.FILE):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *more, **named)
+    monkeypatch.setattr(os, "open", refuse)
+    for ask in (lambda: world.put(one, "c"), lambda: world.all(one), lambda: world.put(store("other"), "c")):
+        with pytest.raises(StoreError, match="memory.journal: Permission denied") as raised:
+            ask()
+        assert raised.value.code == -32030
+    monkeypatch.undo()
+    assert world.all(one) == ["a", "b"]
+
+
 def test_the_words_of_many_entries_come_into_the_index_with_them(world):
     one = thrifty(type=SEMANTIC)
     for number in range(1200):
