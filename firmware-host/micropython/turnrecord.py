@@ -67,7 +67,7 @@ def _shorten(log, coming: int):
     most = log.max_entries or _ALL
     # A window keeps what still counts before this turn is in flash: power may go between the two.
     at, log.entries = _first(log, max(0, most // 2 - coming) if log.truncates else most, MAX_LOG // 2)
-    log.end = rewrite(log.path, [(offset, length) for offset, length, _, _ in _own(log) if offset >= at])
+    log.end = rewrite(log.path, ((offset, length) for offset, length, _, _ in _own(log) if offset >= at))
 
 
 def _payload(log, messages: list) -> bytes:

@@ -3,6 +3,7 @@ import os
 import subprocess
 
 import pytest
+import words32
 from llm_server import Server
 from talking_board import answer, project, shown, turns
 
@@ -150,3 +151,12 @@ def test_a_flash_that_is_full_or_read_only(talk, server, tmp_path):
     said = talk(image, "two", "three")
     assert said.count("The conversation's log cannot be ") == 2 and said.count("cannot be written") == 1 and "Heard: three." in said
     assert "Next: make room in the flash." in said
+
+
+def test_a_log_of_many_short_turns_is_written_anew_in_a_small_heap(micropython, tree, tmp_path):
+    """555 turns fill it; a list of those that stay took 25 KB.  112k, with words of 64 bits."""
+    folder = words32.project(tmp_path / "sample", words32._CLAW % "reflex" + words32._TALK, **words32._REFLEX)
+    done = subprocess.run([micropython, "-X", "heapsize=112k", tree / "start.py", folder / "claw.cbor"], input=b"hello\n" * 600,
+                          capture_output=True, timeout=60, env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen"))
+    assert done.returncode == 0 and done.stdout.count(b"Hello!") == 600 and b"cannot be" not in done.stdout, done.stdout[-300:]
+    assert 16384 < (folder / "conversation.log").stat().st_size < 20000
