@@ -12,6 +12,7 @@
 """
 import fcntl
 import os
+import time
 from errno import ENOSPC
 
 from clawlite.core.errors import ClawError, InvalidParams, StoreError
@@ -20,6 +21,7 @@ from clawlite.linux.memory_sql import lasting_folder, sync_folder
 
 FILE = "conversation.jsonl"
 MAX_BYTES = 16777216
+_LOCK_TRIES, _LOCK_S = 500, 0.01
 
 
 class Record:
@@ -60,7 +62,7 @@ class Lines:
                 if new:
                     raise
                 self._fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            self._lock()
             status = os.fstat(self._fd)
             try:
                 if os.path.samestat(os.stat(self.path), status):
@@ -71,6 +73,15 @@ class Lines:
         if (status.st_ino, status.st_size) != self._status:
             self._read(status)
         return True
+
+    def _lock(self):
+        """Raises ``StoreError``: whoever may read the file can lock it, a tool too, and no agent waits for that without an end."""
+        for _ in range(_LOCK_TRIES):
+            try:
+                return fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_LOCK_S)
+        raise StoreError("%s: another program has it locked for %d s" % (self.path, _LOCK_TRIES * _LOCK_S), "end that program: fuser names it")
 
     def close(self):
         if self._fd is not None:
@@ -109,8 +120,7 @@ class Lines:
                  if record.request and record.at >= now - KEPT_MS and not any(other.n + len(other.entries) > record.n >= other.n for other in records)]
         records = sorted(young + records, key=lambda record: record.n)
         beside = self.path + ".new"
-        with open(beside, "wb") as file:
-            os.fchmod(file.fileno(), 0o600)
+        with _fresh(beside) as file:
             file.write(b"".join(map(self._line, records)))
             file.flush()
             os.fdatasync(file.fileno())
@@ -123,7 +133,7 @@ class Lines:
         return self._dumps({"n": record.n, "at": record.at, "request": record.request, "entries": record.entries}).encode() + b"\n"
 
     def _cut(self, size: int):
-        with open(self.path + ".damaged", "wb") as file:
+        with _fresh(self.path + ".damaged") as file:
             file.write(os.pread(self._fd, self._torn, size))
         os.ftruncate(self._fd, size)
         self._torn = 0
@@ -133,7 +143,10 @@ class Lines:
             raise StoreError("%s has more than %d bytes" % (self.path, MAX_BYTES), "move it away to begin anew")
         data, self.records, self._status = b"", [], None
         while len(data) < status.st_size:
-            data += os.pread(self._fd, status.st_size - len(data), len(data))
+            part = os.pread(self._fd, status.st_size - len(data), len(data))
+            if not part:                # somebody without the lock has made it shorter
+                raise StoreError("%s: it becomes shorter while it is read" % self.path, "send this again, when whoever changes it is done")
+            data += part
         *lines, torn = data.split(b"\n")
         last = 0
         for number, line in enumerate(lines):
@@ -164,6 +177,15 @@ class Lines:
         if not isinstance(entries, list) or not all([_is_entry(entry) for entry in entries]):
             return None
         return Record(value["n"], value["at"], request, entries)
+
+
+def _fresh(path: str):
+    """Return a new file of the name *path*, open for writing: what had the name loses it, and no link is followed."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "wb")
 
 
 def _is_entry(entry) -> bool:

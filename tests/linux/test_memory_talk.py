@@ -1,4 +1,5 @@
 """Conversations in files: they answer as those in the database do, and a person can read them."""
+import fcntl
 import json
 import os
 
@@ -226,3 +227,39 @@ def test_a_file_has_a_bound(world, monkeypatch):
     monkeypatch.setattr(memory_talk, "MAX_BYTES", 100)
     with pytest.raises(ClawError, match="may have 100"):
         world.put(paper("t"), "x" * 200)
+
+
+def test_what_is_written_beside_the_file_goes_through_no_link_of_a_tool(world, tmp_path):
+    one, victim = paper(), tmp_path / "victim"
+    victim.write_text("precious")
+    world.put(one, *"abcdef")
+    for suffix in (".new", ".damaged"):
+        os.symlink(victim, file(world) + suffix)
+    with open(file(world), "ab") as torn:
+        torn.write(b'{"n"')
+    world.again().put(one, "g")
+    world.do("compact", store("s", path="", max_entries=2), "", WINDOW)
+    assert victim.read_text() == "precious" and world.again().all(one) == ["f", "g"]
+    assert not os.path.islink(file(world)) and open(file(world) + ".damaged").read() == '{"n"' and os.stat(file(world)).st_mode & 0o777 == 0o600
+
+
+def test_nobody_holds_the_agent_up_by_a_lock(world, monkeypatch):
+    one = paper()
+    world.put(one, "a")
+    with open(file(world)) as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        monkeypatch.setattr(memory_lines, "_LOCK_TRIES", 2)
+        with pytest.raises(StoreError, match="another program has it locked"):
+            world.put(one, "b")
+    assert world.put(one, "b") and world.all(one) == ["a", "b"]
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read_ends_the_reading(world):
+    world.put(paper(), "a", "b")
+    lines = memory_lines.Lines(file(world), json.dumps, json.loads)
+    lines._fd = os.open(file(world), os.O_RDWR)
+    status = os.fstat(lines._fd)
+    os.truncate(file(world), 5)
+    with pytest.raises(StoreError, match="becomes shorter"):
+        lines._read(status)
+    lines.close()
