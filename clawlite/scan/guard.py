@@ -129,9 +129,9 @@ class Guard:
     def _secrets_in(self, data: bytes) -> list:
         from clawlite.scan.leaks import find, merged
         if self.secrets:
-            ask, self.secrets = self.secrets, None
-            for value in ask():
+            for value in self.secrets():
                 self.learn(value)
+            self.secrets = None         # not before: who could not be asked is asked again, and nothing is shown meanwhile
         found = find(data)
         if self._known is not None:
             self._known.find(data, found)
@@ -140,7 +140,7 @@ class Guard:
     def _cleaned(self, value, what: str, event: dict):
         """Return *value*, a text or arguments, without secrets.  Raises ``PolicyDenied`` where they are blocked."""
         if isinstance(value, dict):
-            return {key: self._cleaned(value[key], what, event) for key in value}
+            return {self._cleaned(key, what, event): self._cleaned(value[key], what, event) for key in value}
         if isinstance(value, (list, tuple)):
             return [self._cleaned(item, what, event) for item in value]
         if not isinstance(value, str):

@@ -48,8 +48,11 @@ class Guarding:
         except OSError:
             names = []
         for name in names:
-            with open("%s/secrets/%s" % (self._folder, name)) as file:
-                values.append(file.read(_SECRET).rstrip("\n"))
+            try:
+                with open("%s/secrets/%s" % (self._folder, name)) as file:
+                    values.append(file.read(_SECRET).rstrip("\n"))
+            except (OSError, UnicodeError):         # a folder, or no text: nobody can send it either
+                pass
         if hasattr(os, "getenv"):
             for name in self.guard.references:
                 value = os.getenv(name)

@@ -65,6 +65,24 @@ def test_known_secrets_are_asked_for_once_and_at_the_first_look():
     assert guard.text("another value!") == "[REDACTED: known]!"
 
 
+def test_nothing_is_shown_while_secrets_cannot_be_asked_for():
+    guard, answers = Guard(Image(leaks=[OUTPUT, REDACT])), iter([0, 1])
+    guard.secrets = lambda: ["correct horse battery"][:1 // next(answers)]
+    try:
+        guard.text("it is correct horse battery")
+        raise AssertionError("it was shown")
+    except ZeroDivisionError:
+        pass
+    assert guard.text("it is correct horse battery") == "it is [REDACTED: known]"
+
+
+def test_names_of_arguments_and_of_results_are_looked_at_too():
+    guard = Guard(Image(leaks=[INPUT | OUTPUT, REDACT]))
+    assert guard.arguments("t", {"x": {TOKEN: 1}}, {}) == {"x": {"[REDACTED: github]": 1}}
+    assert guard.result("t", "{%s: 1}" % TOKEN, {TOKEN: 1}, {}) == ("{[REDACTED: github]: 1}", {"[REDACTED: github]": 1})
+    assert _raised(Guard(Image(leaks=[INPUT, BLOCK])).arguments, "t", {TOKEN: True}, {}).message == "t: its arguments hold a secret (github)"
+
+
 def test_actions_on_an_injection():
     event = {}
     error = _raised(Guard(Image(STOP)).result, "t", ORDER, ORDER, event)
