@@ -5,7 +5,6 @@ Which ones are rare is a table (firmware.py), not a matter of the sources.
 
     a function, a method that one class alone has          goes; who calls it says ``__import__("group").function(...)``
     a method whose name others have, or that is handed on  stays, and calls it: ``return __import__("group").function(self, ...)``
-
     a class                                                goes like a function
 
 1. A group is a module like any other: what it needs of the units it imports from them.  2. ``memory.drop`` forgets groups as it
@@ -33,7 +32,8 @@ def split(trees: dict, groups: dict, plain: tuple = ()) -> None:
     """
     moved = {key: group for group, keys in groups.items() for key in keys}
     taken = {key: _found(trees, key) for key in moved}
-    alone = {key for key in moved if _is_alone(trees, key, plain)}
+    used = _used(trees)
+    alone = {key for key in moved if _is_alone(key, used, plain)}
     for key, (body, node) in taken.items():
         body[body.index(node)] = ast.Pass() if key in alone else _stub(node, moved[key], _new_name(key))
     callers = {module: _Caller(trees, module, moved, alone) for module in trees}
@@ -68,24 +68,27 @@ def _found(trees: dict, key: tuple) -> tuple:
     raise RareError(f"{module}: there is no {owner + '.' if owner else ''}{name}")
 
 
-def _is_alone(trees: dict, key: tuple, plain: tuple) -> bool:
-    """Return whether every place that names *key* calls it, and means it."""
-    module, owner, name = key
-    if owner is None:
-        return module not in plain or name.startswith("_")
-    if name.startswith("__") or name in FOREIGN:
-        return False
-    defined = 0
+def _used(trees: dict) -> tuple:
+    """Return ({function's name: how many have it}, {attribute that is handed on, or name that is bound: whose calls are not all there is})."""
+    count, otherwise = {}, set()
     for tree in trees.values():
         called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and node.name == name:
-                defined += 1
-            elif isinstance(node, ast.Attribute) and node.attr == name and id(node) not in called:
-                return False
-            elif isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
-                return False
-    return defined == 1
+            if isinstance(node, ast.FunctionDef):
+                count[node.name] = count.get(node.name, 0) + 1
+            elif isinstance(node, ast.Attribute) and id(node) not in called:
+                otherwise.add(node.attr)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                otherwise.add(node.id)
+    return count, otherwise
+
+
+def _is_alone(key: tuple, used: tuple, plain: tuple) -> bool:
+    """Return whether every place that names *key* calls it, and means it; *used*: of ``_used``."""
+    module, owner, name = key
+    if owner is None:
+        return module not in plain or name.startswith("_")
+    return not name.startswith("__") and name not in FOREIGN and name not in used[1] and used[0][name] == 1
 
 
 def _of_group(group: str, name: str):
