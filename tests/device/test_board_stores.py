@@ -248,8 +248,9 @@ def test_an_image_that_a_board_cannot_give_is_refused_when_it_boots(start, image
         (folder / "claw.yaml").write_text(text + "        - { name: %s, type: %s%s }\n" % (name, type, rest))
         for other in ("clawlite.toml", "reflex.toml"):
             (folder / other).write_text((GOLDEN / "memory" / other).read_text())
-        with (folder / "clawlite.toml").open("a") as file:
-            file.write('[memory]\nencryption = "KEY"\n')
+        if "encryption" in rest:
+            with (folder / "clawlite.toml").open("a") as file:
+                file.write('[memory]\nencryption = "KEY"\n')
         image.write_bytes(Path(build.build_beside(str(folder))).read_bytes())
         with start() as agent:
             assert agent.wait() == 2
