@@ -56,10 +56,15 @@ def do(what, path, *more):
     elif what == "remove":
         os.remove(path)
     elif what == "fill":
-        with open(path, "wb") as file:
-            free = os.statvfs("/")[3] * BLOCK
-            while free > BLOCK:
-                free -= file.write(b"x" * min(free - BLOCK, BLOCK))
+        os.mkdir(path)
+        number = 0
+        while True:                     # block by block: of a file that fails nothing stays; statvfs counts some blocks twice
+            number += 1
+            try:
+                with open("%s/%d" % (path, number), "wb") as file:
+                    file.write(b"x" * BLOCK)
+            except OSError:
+                break
     else:
         with open(path, "wb") as file:
             file.write(a2b_base64(more[0]))

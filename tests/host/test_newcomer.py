@@ -94,7 +94,8 @@ def written_by(desk: Desk, server):
     with open(project / "clawlite.toml", "a") as file:
         file.write("\n[gateway]\n\n[boot]\nwindow_ms = 200\n")
     desk.does("secrets", "set", "MODEL_KEY", stdin=KEY.encode() + b"\n")
-    assert "pico" in desk.does("build").stdout + desk.does("build").stderr
+    built = desk.does("build")
+    assert "pico" in built.stdout + built.stderr
 
 
 def asked(person: Agent):
