@@ -55,7 +55,7 @@ class Mqtt:
         secure, self._host, self._port, user, secret, client, self._qos, clean, self._topic, self._reply = own
         self._events, self._come = deque(), deque()     # of paho's thread: (kind, ...), and ``Message``
         self._connection = 0
-        self._arrived, self._open = deque(), {}         # packet ids of what the broker has; packet id -> the Item whose reply that is
+        self._arrived, self._open = deque(), {}         # (packet id, "" or why not) of what the broker has taken; packet id -> the Item whose reply that is
         self._is_up = self._is_known = self._told = self._closed = False
         self._left = threading.Event()
         self._again_ms = None
@@ -101,6 +101,7 @@ class Mqtt:
             self._event("refused", str(reason))
             return
         self._connection += 1
+        self._left.clear()
         if flags.session_present:
             self._come.clear()          # not acknowledged: they come again
         self._is_up, self._is_known = True, flags.session_present
@@ -127,7 +128,7 @@ class Mqtt:
             self._event("dropped")
 
     def _published(self, client, data, mid, reason, properties):
-        self._arrived.append(mid)
+        self._arrived.append((mid, str(reason) if reason.is_failure else ""))
         self._wake()
 
     def _event(self, *event):
@@ -150,7 +151,11 @@ class Mqtt:
         for item in restored:
             self._go_on(item)
         while self._arrived:
-            item = self._open.pop(self._arrived.popleft(), None)
+            packet, refused = self._arrived.popleft()
+            item = self._open.pop(packet, None)
+            if refused:                 # to send it again would not help
+                self._channel.log("dropped", actor=item.actor[:MAX_ACTOR] if item else "", reason=refused)
+                self._heed("refused", "it does not take what is sent to %s: %s" % (self._reply, refused))
             if item:
                 self._inbox.ended(item)
         while self._events:

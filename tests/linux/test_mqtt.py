@@ -331,10 +331,10 @@ def alone(tmp_path, monkeypatch):
     """Return a function(broker, spec, password) -> World of an agent whose user at the broker is "agent"."""
     made = []
 
-    def start(broker: Broker, spec: dict = JOBS, password: str = PASSWORD) -> World:
+    def start(broker: Broker, spec: dict = JOBS, password: str = PASSWORD, more: str = "") -> World:
         monkeypatch.setenv("SECRET", password)
         pipe = _pipe()
-        made.append((World(tmp_path, {"jobs": spec}, USER % broker.port, wake=pipe), broker, pipe))
+        made.append((World(tmp_path, {"jobs": spec}, USER % broker.port + more, wake=pipe), broker, pipe))
         return made[-1][0]
     yield start
     for world, broker, pipe in made:
@@ -358,6 +358,19 @@ def test_a_topic_that_the_broker_does_not_let_it_read(line):
     jobs.world.source("jobs")._subscribed(None, None, 1, [ReasonCode(PacketTypes.SUBACK, "Not authorized")], None)
     jobs.world.until(lambda: jobs.world.events("channel.trouble"))
     assert "it does not let t/jobs be read: Not authorized" in jobs.world.events("channel.trouble")[0]["reason"]
+
+
+def test_a_reply_that_the_broker_does_not_take_is_told_and_not_kept(alone, tmp_path):
+    """mosquitto drops what it does not let be written, and acknowledges it with the reason (MQTT 5, 3.4.2.1)."""
+    broker = _guarded(tmp_path, "user agent", "topic read t/jobs", "user ann", "topic write t/jobs", agent=PASSWORD, ann="a-a-a-a")
+    world = alone(broker, more='replies = { jobs = "t/said" }\n')
+    world.until(lambda: world.events("channel.connected"))
+    peer = Peer(broker.port, user="ann", password="a-a-a-a")
+    peer.tell("t/jobs", "echo hello")
+    peer.close()
+    world.until(lambda: world.events("channel.dropped") and not world.source("jobs")._inbox.waiting)
+    assert world.events("channel.dropped")[0]["reason"] == "Not authorized"
+    assert "it does not take what is sent to t/said: Not authorized" in world.events("channel.trouble")[0]["reason"]
 
 
 def test_a_broker_keeps_people_from_speaking_for_others(alone, tmp_path):
