@@ -10,7 +10,7 @@
     (RUN, task, tool, arguments, due_ms)   run a tool's handler                           -> done
     (RESUME, task, outcome)                go on with a handler that asked a provider: what it said, or an error  -> done
     (CANCEL, task)                         end the handler and the connection of a task, which nobody waits for any more
-    (RESOLVE, task, path)                  resolve links of a virtual path                -> done
+    (RESOLVE, task, path, opens)           resolve links of a virtual path; *opens*: it is one of the call's, not of a rule  -> done
     (SECRET, task, name)                   what a ``secret_ref`` names                    -> done
     (STORE, task, entries)                 add *entries* to the meters, which last over a restart (core/ledger.py)  -> done
     (KEEP, task, kind, key, payload)       put on record, for this process and the next (core/record.py); of BEGIN, the value is

@@ -181,18 +181,18 @@ def _decide(image, tool, arguments, override):
     if decision.rests and decision.action != policy.DENY:
         # The text of the path allows it; where its links lead decides (a link out of the root is the oldest trick).  A root may be
         # a link too: a rule about /var/run means /run as well.  That can tighten, and never widens what the text of a root allows.
-        resolved = yield from _real(tool, paths)
+        resolved = yield from _real(tool, paths, True)
         named = policy.roots_of(image, entries)
-        roots = dict(zip(named, (yield from _real(tool, named))))
+        roots = dict(zip(named, (yield from _real(tool, named, False))))
         decision = policy.strictest([decision, policy.decide_all(image, entries, resolved, used), policy.decide_all(image, entries, resolved, used, roots)])
     return decision
 
 
-def _real(tool, paths: list):
-    """Return where the links of *paths* lead; a generator of effects."""
+def _real(tool, paths: list, opens: bool):
+    """Return where the links of *paths* lead; a generator of effects.  *opens*: they are those of the call."""
     found = []
     for path in paths:
-        done, real = (True, None) if path is None else (yield (RESOLVE, path))
+        done, real = (True, None) if path is None else (yield (RESOLVE, path, opens))
         if not done:
             raise SandboxDenied("%s: the path %s cannot be resolved" % (tool.name, path), "", {"tool": tool.name})
         found.append(real)

@@ -49,7 +49,7 @@ def _hosts(manifest, network) -> None:
 
 def host_problem(text: str) -> str:
     """Return what to write in place of *text* among ``allowed_hosts``, "" when a host can match it."""
-    if address_of(text.strip("[]")) is not None or _is_name(text[2:] if text.startswith("*.") else text):
+    if address_of(text.strip("[]") if ":" in text else text) is not None or _is_name(text[2:] if text.startswith("*.") else text):
         return ""
     if text.strip() in ("*", "*.*"):
         return "to let tools reach every host: mode: allow-all"

@@ -312,7 +312,8 @@ class Shell:
 
     def _resolve(self, effect: tuple):
         real = workspace.resolve(effect[2], self.agent.image.workspace)
-        self.decided.took(effect[1], effect[2], real)
+        if effect[3]:
+            self.decided.took(effect[1], effect[2], real)
         self.agent.done(effect[1], (True, real), now_ms())
 
     def _store(self, effect: tuple):

@@ -41,24 +41,19 @@ class Decided:
 
     def __init__(self, running):
         self._running = running
-        self._seen = {}                 # task -> [whether its handler has begun, {path: where it led}]
+        self._seen = {}                 # task -> {path: where it led}
 
     def took(self, task: int, path: str, real: str) -> None:
-        """Take note that *path* of *task* led to *real*; where it is asked for twice the first answer counts."""
-        seen = self._seen.get(task)
-        if seen is None or seen[0]:     # the next call of a turn
+        """Take note that *path* of a call of *task* led to *real*: what was decided last counts, also after a call that was denied."""
+        if task not in self._seen:
             if len(self._seen) >= _KEPT:
                 self._seen = {number: seen for number, seen in self._seen.items() if number in self._running}
-            seen = self._seen[task] = [False, {}]
-        seen[1].setdefault(path, real)
+            self._seen[task] = {}
+        self._seen[task][path] = real
 
     def of(self, task: int) -> dict:
-        """Return {path: where it led} of a call whose handler begins, also of one that is tried again; {} when no rule looked at links."""
-        seen = self._seen.get(task)
-        if seen is None:
-            return {}
-        seen[0] = True
-        return seen[1]
+        """Return {path: where it led} for a call of *task* whose handler begins, also for one that is tried again; {} when no rule looked at links."""
+        return self._seen.get(task, {})
 
 
 def hand_over(folder: str, uid: int) -> None:

@@ -165,6 +165,8 @@ def shown(effect: tuple) -> list:
         return ["cancel"]
     if kind == E.KEEP:
         return ["keep"] + list(effect[2:])
+    if kind == E.RESOLVE:
+        return ["resolve", effect[2]]
     if kind == E.REMEMBER:
         return ["remember", effect[2], effect[3].name, effect[4]]
     if kind == E.SEND and isinstance(effect[1], dict) and effect[1].get("error", {}).get("code") == -32700:

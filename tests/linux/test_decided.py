@@ -149,13 +149,24 @@ def test_a_function_of_tools_py_is_refused_too_when_a_link_has_changed(tmp_path)
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_what_was_decided_holds_for_one_call_and_its_attempts():
+def test_what_was_decided_last_holds_for_a_call_and_its_attempts():
     decided = Decided(running := {1: None})
+    decided.took(1, "/a", "/private")           # a call that is denied: its handler does not begin
     decided.took(1, "/a", "/b")
-    decided.took(1, "/a", "/c")         # a rule's root of the same name, looked at later
     assert decided.of(1) == {"/a": "/b"} == decided.of(1) and decided.of(2) == {}
-    decided.took(1, "/d", "/d")         # the next call of a turn
-    assert decided.of(1) == {"/d": "/d"}
+    decided.took(1, "/d", "/d")                 # of a world model that is asked between decision and handler
+    assert decided.of(1)["/a"] == "/b"
+    decided.took(1, "/d", "/d")
+    assert decided.of(1)["/a"] == "/b"
     for task in range(2, 200):
         decided.took(task, "/x", "/y")
-    assert decided.of(1) == {"/d": "/d"} and len(decided._seen) <= 64 + len(running)
+    assert decided.of(1) == {"/a": "/b", "/d": "/d"} and len(decided._seen) <= 64 + len(running)
+
+
+def test_where_the_root_of_a_rule_leads_is_not_what_a_call_opens(tmp_path):
+    class Tool:
+        name = "t"
+    from clawlite.core.tools import _real
+    for opens in (True, False):
+        effect = _real(Tool, ["/workspace/door"], opens).send(None)
+        assert effect[1:] == ("/workspace/door", opens)
