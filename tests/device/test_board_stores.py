@@ -7,21 +7,13 @@ from pathlib import Path
 import pytest
 from agents import UUID, Agent, linux
 
-from clawlite.host import build, firmware
+from clawlite.host import build
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BOARD = ROOT / "firmware-host/micropython"
 GOLDEN = ROOT / "tests/golden"
 LOG = "memory-ea6d3435.log"      # of the agent "memory"
-
-
-@pytest.fixture(scope="module")
-def tree(micropython, mpy_cross, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("board")
-    firmware.build(folder, mpy_cross)
-    (folder / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
-    return folder
 
 
 @pytest.fixture

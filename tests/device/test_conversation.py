@@ -7,16 +7,6 @@ import words32
 from llm_server import Server
 from talking_board import answer, project, shown, turns
 
-from clawlite.host import firmware
-
-
-@pytest.fixture(scope="module")
-def tree(micropython, mpy_cross, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("board")
-    firmware.build(folder, mpy_cross)
-    (folder / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
-    return folder
-
 
 @pytest.fixture
 def server():

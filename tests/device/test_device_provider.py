@@ -5,19 +5,11 @@ import subprocess
 
 import pytest
 
-from clawlite.host import build, firmware
+from clawlite.host import build
 from llm_server import FAULTS, Server, calls, say
 
 HEAP = "128k"                   # a streaming turn with one tool call and a 12 KB answer: 64-bit unix port, linked modules
 ANSWER = "The garden is green. " * 600
-
-
-@pytest.fixture(scope="module")
-def tree(micropython, mpy_cross, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("board")
-    firmware.build(folder, mpy_cross)
-    (folder / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
-    return folder
 
 
 @pytest.fixture
