@@ -59,6 +59,7 @@ def host_problem(text: str) -> str:
     bare = bare.strip().partition("/")[0].rpartition("@")[2]
     if bare.count(":") == 1:
         bare = bare.partition(":")[0]
+    bare = bare.strip("[]")
     if bare != text and (_is_name(bare.removeprefix("*.")) or address_of(bare) is not None):
         return f"write {quoted(bare)}: without scheme, port, path and spaces"
     if "*" in text:

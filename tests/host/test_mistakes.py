@@ -73,6 +73,7 @@ def test_the_manifest_itself_is_right(tmp_path):
     ('"api.example.com"', '"api.example.com/v1"', ['write "api.example.com"']), ('"api.example.com"', '" api.example.com"', ['write "api.example.com"']),
     ('"api.example.com"', '"api example com"', ["one name for each entry"]), ('"api.example.com"', '"*"', ["mode: allow-all"]), ('"api.example.com"', '""', ["one name"]),
     ('"api.example.com"', '"192.168.*.*"', ["there are no ranges"]), ('"api.example.com"', '"10.0.0.0/8"', ["there are no ranges"]),
+    ('"api.example.com"', '"[203.0.113.7]"', ["no host matches it", 'write "203.0.113.7"']),
     ('"api.example.com"', '"api.*.com"', ["*.example.com"]), ('"api.example.com"', '"https://example.com:8080/a b"', ['write "example.com"']),
     ('"/var/data"', '"var/data"', ["expected a path from the root", 'write "/var/data", or "/workspace/var/data"']), ('"/var/data"', '"/workspace/"', ["mounted already (line 31)"]),
     ('"/var/data"', '"/var/../etc"', ["without ..", '"/etc"']), ('"/var/data"', '"~/data"', ["no home is known"]),
