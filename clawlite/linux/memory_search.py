@@ -7,7 +7,7 @@
    each, on a laptop).
 """
 from array import array
-from math import log, sqrt
+from math import hypot, log
 from operator import mul
 from unicodedata import combining, normalize
 
@@ -144,7 +144,7 @@ def _score(content: str, weights: dict) -> float:
 
 def packed(vector: list) -> bytes:
     """Return *vector* as the database has it: of length 1, float32."""
-    size = sqrt(sum([number * number for number in vector]))
+    size = hypot(*vector)               # also of numbers whose squares are none
     return array("f", [number / size for number in vector]).tobytes()
 
 

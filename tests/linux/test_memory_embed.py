@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+from array import array
 from pathlib import Path
 
 import pytest
@@ -199,3 +200,11 @@ def test_sqlite_vec_says_what_python_says(tmp_path):
                 assert done.returncode == 0, done.stderr
                 answers.append(json.loads(done.stdout))
     assert len({json.dumps(found) for _, found in answers}) == 1 and len(answers[0][1]) == 8, answers
+
+
+def test_a_vector_of_any_length_but_none_has_a_direction():
+    for one in ([1e-200, 0.0], [5e-324, 0.0], [3e300, 0.0], [1.0, 0.0]):
+        assert memory_search.packed(one) == array("f", [1.0, 0.0]).tobytes()
+    half = array("f")
+    half.frombytes(memory_search.packed([1e308, 1e308]))
+    assert abs(half[0] - 0.5 ** 0.5) < 1e-6 and half[0] == half[1]
