@@ -156,6 +156,8 @@ class Stores:
                 self._journal.append(records, any([job[2].lasting for job in jobs]))
         except Exception as e:
             error = self._failed(e, False)
+            if isinstance(e, StoreError) and len(jobs) > 1:        # nothing is in the journal yet: one takes no other with it
+                return [ended for job in jobs for ended in self._append([job])]
             return [(job[0], (False, error)) for job in jobs]
         for job, (_, (done, value)) in zip(jobs, outcomes):
             if done:

@@ -177,3 +177,17 @@ def test_without_a_key_or_the_package_the_agent_does_not_start(image, tmp_path):
     done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, cwd=tmp_path,
                           env=dict(os.environ, PYTHONPATH=str(ROOT), CLAWLITE_STATE=str(tmp_path / "s"), DIARY_KEY="ab" * 32))
     assert done.returncode and "store diary: it is encrypted, and the package cryptography is missing" in done.stderr and "clawlite[crypto]" in done.stderr
+
+
+@pytest.mark.parametrize("saves_wear", [False, True])
+def test_a_store_whose_key_is_wrong_takes_no_other_with_it(tmp_path, saves_wear):
+    world = World(tmp_path)
+    plain, sealed = store("a", saves_wear=saves_wear), store("e", secret="key", saves_wear=saves_wear)
+    world.put(plain, "first")
+    world.put(sealed, "first")
+    world.secrets["key"] = "0e" * 32
+    world.again()
+    jobs = [(number, "store", one, "", (world.id(), [(None, text, None, None)])) for number, (one, text) in enumerate([(plain, "b"), (sealed, "x"), (plain, "c")])]
+    assert [done for _, (done, _) in world.stores.run(jobs)] == [True, False, True]
+    assert world.all(plain) == ["first", "b", "c"]
+    world.stores.close()
