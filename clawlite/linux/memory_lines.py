@@ -14,6 +14,7 @@ import fcntl
 import os
 import time
 from errno import ENOSPC
+from stat import S_ISREG
 
 from clawlite.core.errors import ClawError, InvalidParams, StoreError
 from clawlite.linux.memory_places import KEPT_MS
@@ -61,7 +62,10 @@ class Lines:
             except PermissionError:
                 if new:
                     raise
-                self._fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                self._fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            status = os.fstat(self._fd)
+            if not S_ISREG(status.st_mode):     # a pipe takes what is written, and keeps nothing
+                raise StoreError("%s is no file" % self.path, "move it away to begin anew")
             self._lock()
             status = os.fstat(self._fd)
             try:

@@ -263,3 +263,13 @@ def test_a_file_that_becomes_shorter_while_it_is_read_ends_the_reading(world):
     with pytest.raises(StoreError, match="becomes shorter"):
         lines._read(status)
     lines.close()
+
+
+def test_a_pipe_in_the_place_of_the_file_is_an_error(world):
+    world.put(paper(), "a")
+    os.unlink(file(world))
+    os.mkfifo(file(world))
+    with pytest.raises(StoreError, match="is no file"):
+        world.put(paper(), "b")
+    with pytest.raises(StoreError, match="is no file"):
+        world.again().all(paper())
