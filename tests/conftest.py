@@ -25,6 +25,7 @@ REQUIRE_ALL = os.environ.get("CLAWLITE_REQUIRE_ALL") == "1"
 GRACE_S = 1.0                       # for a child that has been told to end and is just ending
 _MARK = "CLAWLITE_TEST_RUN=%d.%d" % (os.getpid(), time.time_ns())
 _before = {}
+os.environ.setdefault("CLAWLITE_CACHE", str(ROOT / "build/cache"))     # boards of every test get the same, linked once
 
 
 # -- processes and sockets

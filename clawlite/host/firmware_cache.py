@@ -1,0 +1,57 @@
+"""What was linked and compiled for boards before: some ten seconds of work, which the same sources always come to.
+
+One file for each key in ``$CLAWLITE_CACHE``, by default the user's cache folder (XDG); the newest are kept.  Nothing depends on it: what
+cannot be read or written is made anew.
+"""
+import hashlib
+import os
+import pathlib
+import sys
+import zipfile
+
+from clawlite import __version__
+
+MOST = 8                        # files that are kept
+
+
+def key(sources: dict, *more: str) -> str:
+    """Return the key of what is made of *sources*, {module: path}, by these modules of the host, and of what *more* says."""
+    digest = hashlib.sha256(repr((__version__, sys.version_info[:3], more)).encode())
+    for name, path in sorted(sources.items()) + [("", path) for path in sorted(pathlib.Path(__file__).parent.glob("*.py"))]:
+        digest.update(b"\0%s\0%s" % (name.encode(), hashlib.sha256(pathlib.Path(path).read_bytes()).digest()))
+    return digest.hexdigest()
+
+
+def fetch(key: str):
+    """Return {name: bytes} of what was kept under *key*, or None."""
+    try:
+        with zipfile.ZipFile(_path(key)) as kept:
+            found = {name: kept.read(name) for name in kept.namelist()}
+        os.utime(_path(key))
+        return found
+    except (OSError, zipfile.BadZipFile):
+        return None
+
+
+def keep(key: str, files: dict) -> None:
+    """Keep *files*, {name: bytes}, under *key*, whole or not at all."""
+    path = _path(key)
+    new = "%s.%d" % (path, os.getpid())
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with zipfile.ZipFile(new, "w") as kept:
+            for name, data in files.items():
+                kept.writestr(name, data)
+        os.replace(new, path)
+        others = sorted(pathlib.Path(path).parent.glob("*.zip"), key=lambda other: other.stat().st_mtime, reverse=True)
+        for old in others[MOST:]:
+            old.unlink()
+    except OSError:
+        pass
+
+
+def _path(key: str) -> str:
+    base = os.environ.get("CLAWLITE_CACHE")
+    if not base:
+        base = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "clawlite")
+    return os.path.join(base, "firmware", key + ".zip")
