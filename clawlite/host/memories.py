@@ -7,7 +7,8 @@
 """
 from clawlite.core import memories
 from clawlite.core.memory_methods import MAX_NUMBERS
-from clawlite.host import chain, remotes
+from clawlite.core.policy import is_within, normalise
+from clawlite.host import chain, remotes, sandboxes
 from clawlite.host.problems import did_you_mean, quoted
 
 LATER = "not supported by this version of clawlite"
@@ -110,6 +111,14 @@ def _path(manifest, store, problem) -> None:
             problem(("path",), "{tenant_id} has no value", hint='add tenant_id = "..." to clawlite.toml')
     if "\0" in store.path or not store.path.startswith(("/", "~/")) or ".." in store.path.split("/"):
         problem(("path",), "", 'a path that begins with "/" or "~/", without ".."', quoted(store.path))
+    elif in_files(store) and any(writable and is_within(normalise(store.path.partition("{")[0]), mount) for mount, writable in _mounts(manifest)):
+        problem(("path",), "tools may write there (mount_paths): they could change what is remembered", "a folder outside of the sandbox's mounts",
+                quoted(store.path))
+
+
+def _mounts(manifest) -> list:
+    can = manifest.sandbox and manifest.sandbox.spec.capabilities
+    return sandboxes.files_of(can and can.filesystem)[1]
 
 
 def context(manifest) -> list | None:

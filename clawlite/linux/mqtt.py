@@ -121,7 +121,7 @@ class Mqtt:
         self._event(*(("refused", "it does not let %s be read: %s" % (self._topic, refused[0])) if refused else ("up", self._is_known)))
 
     def _received(self, client, data, message):
-        if message.qos or len(self._come) < ROOM:
+        if len(self._come) < (REMEMBERED if message.qos else ROOM):     # a broker sends no more of the first; what is not acknowledged comes again
             self._come.append(Message(self._connection, message))
             self._wake()
         else:

@@ -116,6 +116,20 @@ def test_what_is_not_kept_is_refused_by_name(tmp_path, store, said):
     assert len(found) == 1 and found[0].startswith(said), found
 
 
+@pytest.mark.parametrize("path, permissions, is_taken", [
+    ("/srv/notes/talk", "rw", False), ("/srv/notes", "rw", False), ("/srv//notes/{identity_name}", "rw", False), ("/srv/notes/talk", "ro", True),
+    ("/srv/notes-of-mine", "rw", True), ("/srv", "rw", True), ("~/notes", "rw", True)])
+def test_tools_do_not_write_where_a_conversation_is_kept(tmp_path, path, permissions, is_taken):
+    mounts = [{"path": "/srv/notes", "permissions": permissions}]
+    sandbox = {"inline": {"level": "process", "capabilities": {"filesystem": {"mode": "scoped", "mount_paths": mounts}}}}
+    store = {"name": "s", "type": "conversation", "backend": "filesystem", "path": path}
+    if is_taken:
+        assert image(tmp_path, store, sandbox=sandbox).section(MEMORY)
+    else:
+        assert refused(tmp_path, store, sandbox=sandbox)[0].startswith("stores[0].path: tools may write there (mount_paths)")
+    assert image(tmp_path, {"name": "s", "type": "workspace", "path": path}, sandbox=sandbox).section(MEMORY), "they are to write there"
+
+
 def test_a_promise_needs_its_store(tmp_path):
     assert refused(tmp_path, {"name": "notes", "type": "semantic"}, settings='[memory]\npower_safe = ["note"]\n') == [
         'memory.power_safe[0]: there is no store "note" - did you mean "notes"?']
