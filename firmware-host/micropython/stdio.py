@@ -26,10 +26,10 @@ class Stdio:
     now_ms    function -> monotonic ms
     Public: ``input``, ``poll`` (others may register with it), ``at_end``, ``prompt`` (what stands on the last line), ``is_uart``
     (noise may forge what comes), ``operator``, ``line`` (``reliable.Reliable``, or None), ``over`` (function(), called when its session has
-    ended, or None); ``_return``: the last byte was a carriage return.
+    ended, or None); ``_return``: the last byte was a carriage return; ``_begun``: what was read when Ctrl-C came, or None.
     """
     at_end = _return = False
-    line = over = None
+    line = over = _begun = None
     prompt = b""
 
     def __init__(self, operator: bool, now_ms):
@@ -53,7 +53,7 @@ class Stdio:
 
         In one piece: byte by byte through the framer, a line of 340 bytes made 99 KB of garbage.
         """
-        data = bytearray()
+        data = self._begun = self._begun or bytearray()         # what Ctrl-C interrupted goes on: the rest of a record alone would be text
         byte = self.input.read(1)
         while byte:
             if byte == b"\r" and not self.operator:   # a line feed after it adds nothing
@@ -62,6 +62,7 @@ class Stdio:
                 data.extend(byte)
             self._return = byte == b"\r" and not self.operator
             if byte in b"\r\n" or len(data) == _PIECE or not self._typed.poll(0):
+                self._begun = None
                 return bytes(data)
             byte = self.input.read(1)
         self.at_end = True
