@@ -3,8 +3,8 @@
 1. Leftovers are failures: no child process outlives its test (or the module whose fixture started it), no process that
    the run started outlives a module, and at the end this process listens on no socket.
 2. New files in the checkout are told at the end; CLAWLITE_REQUIRE_ALL=1 makes them a failure.
-3. Skips are counted with their reasons; CLAWLITE_REQUIRE_ALL=1 turns each into a failure (but for mark ``board``, and a test
-   that is expected to fail and did).
+3. Skips are counted with their reasons; CLAWLITE_REQUIRE_ALL=1 turns each into a failure (but for marks ``board`` and ``kernel``,
+   and a test that is expected to fail and did).
 4. CLAWLITE_REQUIRE_EXT=1: every core module that has a .pxd is the compiled one, or the run stops.
 5. A run may be shared by several processes (pytest-xdist): each looks after its own tests.
 6. CLAWLITE_RESULTS=FILE gets lines ``passed N``, ``failed N`` and ``skipped N REASON``; the Makefile adds them up.
@@ -133,8 +133,9 @@ def _checkout() -> set:
 # -- the session
 
 def pytest_configure(config):
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:       # a shell ignores it for what it starts with "&": those under test must not
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(number) == signal.SIG_IGN:      # a shell ignores both for what it starts with "&": those under test must not
+            signal.signal(number, handler)
     if os.environ.get("CLAWLITE_REQUIRE_EXT") == "1":
         for source in sorted((ROOT / "clawlite/core").glob("*.pxd")):
             module = importlib.import_module("clawlite.core." + source.stem)
@@ -184,7 +185,7 @@ def _refuse_skip(report, what: str) -> None:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
-    if REQUIRE_ALL and report.skipped and not item.get_closest_marker("board") and not hasattr(report, "wasxfail"):
+    if REQUIRE_ALL and report.skipped and not item.get_closest_marker("board") and not item.get_closest_marker("kernel") and not hasattr(report, "wasxfail"):
         _refuse_skip(report, item.nodeid)
 
 

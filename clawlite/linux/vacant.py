@@ -31,6 +31,7 @@ class _Nobody:
 
     image = None
     is_ready = False
+    conditions = ()
 
     def __init__(self, adopt):
         self.effects = []

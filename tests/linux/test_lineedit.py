@@ -68,7 +68,8 @@ class Glass:
             row, x = self.rows[self.y], self.x - 1
             while x > 0 and not row[x]:
                 x -= 1
-            row[x] += c
+            if 0 <= x < len(row):       # at the beginning of a line there is none
+                row[x] += c
             return
         if self.x + width > self.columns:
             self._next_row()

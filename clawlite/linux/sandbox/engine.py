@@ -36,6 +36,7 @@ class _Call:
         self.number, self.profile, self.job, self.talk, self.line, self.late_ms = number, profile, job, talk, line, late_ms
         self.output, self.parts, self.size = [], [], 0
         self.outcome = None             # what the child said, kept until its tree is gone
+        self.again = None               # what it is sent with once more, should its warden go before it began
         self.door = None
         self.most = profile.max_output_bytes or MAX_RESULT
 
@@ -86,16 +87,9 @@ class Engine:
         try:
             if profile.network and self._proxy is None:
                 raise self._denied(profile, "its children would need a proxy", ["proxy"], "set the sandbox's network to deny")
-            self.prepare()
             plan = plans.make(profile, job, self._workspace, self._hidden, None if due_ms is None else max(due_ms - now_ms, 0),
                               self._relaxed)
-            packed = job.pack()
-            try:
-                self._send(number, profile, job, plan, packed, now_ms)
-            except (BrokenPipeError, ConnectionResetError):     # the server died since, and has not heard of this call
-                self._lose()
-                self.prepare()
-                self._send(number, profile, job, plan, packed, now_ms)
+            self._begin(number, profile, job, plan, job.pack(), now_ms).again = plan, now_ms
         except ClawError as e:
             return False, e
         except ValueError as e:
@@ -105,9 +99,18 @@ class Engine:
             return False, ClawError("the sandbox cannot be started: %s" % e.strerror, "try again, or see: clawlite doctor")
         return None
 
-    def _send(self, number: int, profile, job, plan: dict, packed: bytes, now_ms: int):
-        talk, their_talk = _pair()
-        line, their_line = _pair()
+    def _begin(self, number: int, profile, job, plan: dict, packed: bytes, now_ms: int) -> _Call:
+        self.prepare()
+        try:
+            return self._send(number, profile, job, plan, packed, now_ms)
+        except (BrokenPipeError, ConnectionResetError):         # the server died since, and has not heard of this call
+            self._lose()
+            self.prepare()
+            return self._send(number, profile, job, plan, packed, now_ms)
+
+    def _send(self, number: int, profile, job, plan: dict, packed: bytes, now_ms: int) -> _Call:
+        talk, their_talk = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        line, their_line = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         fds = [their_talk.fileno(), their_line.fileno()]
         memory = [spawn.memory("plan", marshal.dumps(plan)), spawn.memory("job", packed)]
         try:
@@ -123,6 +126,7 @@ class Engine:
             end.setblocking(False)
             self._lines[end.fileno()] = call, is_warden
             self._epoll.register(end, select.EPOLLIN)
+        return call
 
     def resume(self, number: int, outcome: tuple, now_ms: int = 0):
         """Answer what call *number* asked: *outcome* is (True, text) or (False, error)."""
@@ -142,10 +146,11 @@ class Engine:
     def poll(self, now_ms: int = None) -> list:
         """Return [(number, outcome), ...] of what has ended, or asks: (number, (None, (text, most tokens)))."""
         now_ms = clock() if now_ms is None else now_ms
+        server = self._server           # one that is started meanwhile may have the descriptor of the last one, and has said nothing yet
         for fd, _ in self._epoll.poll(0):
             if fd in self._lines:
                 self._read(fd, *self._lines[fd])
-            elif self._server is not None and fd == self._server[1].fileno():
+            elif server is not None and server is self._server and fd == server[1].fileno():
                 self._hear()
         for call in list(self._calls.values()):
             if call.late_ms is not None and now_ms >= call.late_ms:
@@ -192,7 +197,7 @@ class Engine:
             if not data:
                 self._forget(call, is_warden)
                 if is_warden:
-                    self._end(call, (False, ClawError("the sandbox ended before its call did", "try again")))
+                    self._broken(call)
                 return
             if is_warden:
                 self._warden(call, data, extra)
@@ -201,13 +206,27 @@ class Engine:
 
     def _warden(self, call, data: bytes, extra):
         kind = data[:1]
-        if kind == b"O":
+        if kind == b"B":
+            call.again = None
+        elif kind == b"O":
             call.output.append(data[1:])
         elif kind == b"P" and extra:
             call.door = self._proxy(call.profile)
             call.door.serve(int.from_bytes(extra[0][2][:4], sys.byteorder))
         elif kind == b"E":
             self._end(call, self._outcome(call, loads(data[1:])))
+
+    def _broken(self, call):
+        """The warden has gone.  A call that it had not begun is begun again, once: the server was killed with it."""
+        if call.again is not None:
+            plan, now_ms = call.again
+            self._drop(call)
+            try:
+                self._begin(call.number, call.profile, call.job, plan, call.job.pack(), now_ms)
+                return
+            except OSError:
+                self._calls[call.number] = call
+        self._end(call, (False, ClawError("the sandbox ended before its call did", "try again")))
 
     def _child(self, call, data: bytes):
         kind = data[:1]
@@ -300,10 +319,7 @@ class Engine:
             self._epoll.unregister(end)
             del self._lines[end.fileno()]
             end.close()
-            if is_warden:
-                call.line = None
-            else:
-                call.talk = None
+            setattr(call, "line" if is_warden else "talk", None)
 
     def _lose(self):
         """Let the server go, and wait for it: it ends its wardens first."""
@@ -323,10 +339,6 @@ class Engine:
             select.select([self._server[1]], [], [], 10)
             self._hear()
         return report(self, self._found, self._uid)
-
-
-def _pair() -> tuple:
-    return _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
 
 
 def _error(value: dict, is_maker: bool) -> ClawError:

@@ -3,7 +3,7 @@
 In profile N it is pid 1 of the call's own pid namespace: when it goes, the kernel ends all that is left in there.  In profile L it
 is the subreaper of the call: whatever loses its parent becomes its child, so that the tree is dead when nobody is left.
 It reads what the tool writes, keeps the time, looks at memory and processes, and tells the agent how it ended, in messages:
-P (a listening socket for the proxy), O (a part of the output), E (the end).  A closed line to the agent is an order to end.
+B (it begins: until then nothing has happened), P (a listening socket for the proxy), O (a part of the output), E (the end).  A closed line to the agent is an order to end.
 """
 import array
 import marshal
@@ -78,6 +78,7 @@ def take(calls):
 def _run(fds: list, found: dict, uid, pid: int, to_child, life: int, group, asks):
     plan_fd, job_fd, talk, line = fds
     agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
+    watch.tell(agent, b"B")
     plan = marshal.loads(os.pread(plan_fd, os.fstat(plan_fd).st_size, 0))
     try:
         plan.update(profile=found["profile"], uid=uid, own_users=found["own_users"],

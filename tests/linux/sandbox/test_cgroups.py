@@ -184,6 +184,7 @@ def limited(profile: str, *controllers):
         yield place
 
 
+@pytest.mark.kernel
 @pytest.mark.parametrize("profile", ["N", "L"])
 def test_memory_by_its_controller(profile):
     with limited(profile, "memory") as place:
@@ -193,6 +194,7 @@ def test_memory_by_its_controller(profile):
         assert place.python("    return tried(os.memfd_create, 'x')\n", memory_mb=64) == "open"
 
 
+@pytest.mark.kernel
 @pytest.mark.parametrize("profile", ["N", "L"])
 def test_processes_by_their_controller(profile):
     with limited(profile, "pids") as place:
@@ -200,6 +202,7 @@ def test_processes_by_their_controller(profile):
         assert place.python(body + "    except OSError:\n        pass\n    return n\n", max_processes=10) == 9
 
 
+@pytest.mark.kernel
 @pytest.mark.parametrize("profile", ["N", "L"])
 def test_shares_by_their_controller(profile):
     with limited(profile, "cpu") as place:
