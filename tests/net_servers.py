@@ -9,7 +9,7 @@ import socket
 import ssl
 import struct
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 import trustme
@@ -24,7 +24,12 @@ CANARY = "pass-canary-77"
 
 
 def descriptors() -> set:
-    return set(os.listdir("/proc/self/fd"))
+    """Return what this process has open that a connection could be: sockets, pipes, epolls.  Files and devices are of libraries."""
+    found = set()
+    for fd in os.listdir("/proc/self/fd"):
+        with suppress(OSError):         # the one that lists them
+            found.add("%s %s" % (fd, os.readlink("/proc/self/fd/" + fd)))
+    return {one for one in found if one.split()[1].startswith(("socket:", "pipe:", "anon_inode:"))}
 
 
 def threads() -> int:
@@ -37,7 +42,17 @@ def nothing_left(capfd):
     fds, tasks = descriptors(), threads()
     yield
     eventually(lambda: threads() <= tasks)
-    eventually(lambda: gc.collect() >= 0 and descriptors() <= fds)
+    left = set()
+
+    def is_clean() -> bool:
+        gc.collect()
+        left.clear()
+        left.update(descriptors() - fds)
+        return not left
+    try:
+        eventually(is_clean)
+    except AssertionError:
+        raise AssertionError("left open: %s" % ", ".join(sorted(left))) from None
     assert capfd.readouterr().err == "", "a thread had something to say"
 
 
