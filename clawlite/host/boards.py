@@ -40,7 +40,7 @@ def profile(name: str, folder: str = ".") -> board_profile.Profile:
     """
     known = files(folder)
     if name not in known:
-        raise ClawError(f"unknown board {name}; known: {', '.join(known)}", did_you_mean(name, known))
+        raise ClawError(f"unknown board {name}; known: {', '.join(known)}", did_you_mean(name, known) or "for another one: clawlite boards new NAME --from BOARD")
     return board_profile.read(known[name])
 
 
