@@ -76,10 +76,10 @@ def system_call(name, *arguments):
 
 
 @contextlib.contextmanager
-def host(profile: str, root: bool, faults=None, group=None, **more):
+def host(profile: str, root: bool, faults=None, group=None, workspace="ws", **more):
     """Run a Host; it and its folder are gone afterwards.
 
-    group  (folder of a control group in which it starts, controllers that it looks for), or None
+    group  (folder of a control group in which it starts, controllers that it looks for), or None;  workspace  below its folder
     """
     if root and os.geteuid():
         pytest.skip("these tests do not run as root here")
@@ -108,7 +108,7 @@ def host(profile: str, root: bool, faults=None, group=None, **more):
             for top, names, files in os.walk(folder):
                 for name in [top] + [os.path.join(top, n) for n in names + files]:
                     os.chown(name, NOBODY, NOBODY)
-        config = {"workspace": str(folder / "ws"), "hidden": [str(folder / "state")], "faults": LACKS[profile] if faults is None else faults,
+        config = {"workspace": str(folder / workspace), "hidden": [str(folder / "state")], "faults": LACKS[profile] if faults is None else faults,
                   "more": more}
         env = dict(os.environ, SECRET_KEY="canary-environment", TMPDIR="/tmp")
         with subprocess.Popen([python, str(packages / "sandbox_host.py"), str(packages), json.dumps(config)], stdin=subprocess.PIPE,

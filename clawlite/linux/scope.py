@@ -121,7 +121,8 @@ class Scope:
             if is_within(path, denied):
                 return True
         for hidden in self._hidden:
-            if is_within(path, hidden) and not is_within(path, self.workspace) and not (passing and is_within(self.workspace, path)):
+            if is_within(path, hidden) and not (is_within(self.workspace, hidden) and (
+                    is_within(path, self.workspace) or passing and is_within(self.workspace, path))):
                 return True
         if path.startswith("/proc/") and (path[6:].partition("/")[0].isdigit() or path[6:].startswith(("self", "thread-self"))):
             return True                         # environments, memory, descriptors of processes

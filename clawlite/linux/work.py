@@ -16,6 +16,7 @@ from clawlite.core.policy import paths_of
 from clawlite.core.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
 from clawlite.linux import buses
 from clawlite.linux.credentials import Credentials
+from clawlite.linux.workspace import hidden
 
 PROGRAMS = ("exec-shell", "spawn")
 HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message")
@@ -49,11 +50,12 @@ class Work:
         if profile.files == SCOPED:
             profile.mounts += [(path, True) for path in map(os.path.expandvars, writable) if _is_there(path)]
         self._state = state
+        self._hidden = hidden(profile, state, image.workspace)
         self._wake = wake
         self._now_ms = now_ms
         self._decided = decided
         self._source = source
-        self._builtins = Builtins(profile, image.automaton, state, image.workspace)
+        self._builtins = Builtins(profile, image.automaton, state, image.workspace, self._hidden)
         self._credentials = Credentials(credentials, image)
         self._engine = None
         self._fetcher = None
@@ -84,7 +86,7 @@ class Work:
     def _function(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         from clawlite.linux.precheck import check
         from clawlite.linux.sandbox.jobs import Function
-        check(tool, arguments, self._profile, self._image.automaton, self._image.workspace, [self._state], self._decided.of(task))
+        check(tool, arguments, self._profile, self._image.automaton, self._image.workspace, self._hidden, self._decided.of(task))
         path, source = self._source
         job = Function(path, source, tool.handler[1], arguments, bool(tool.flags & GENERATOR),
                        {name: os.environ[name] for name in self._variables if name in os.environ})
@@ -178,7 +180,7 @@ class Work:
             folder = self._image.workspace
             if os.geteuid() == 0 and folder.startswith(os.path.abspath(self._state) + "/"):
                 hand_over(folder, NOBODY)
-            self._engine = Engine(folder, [self._state], proxy, relaxed=frozenset(self._relaxed),
+            self._engine = Engine(folder, self._hidden, proxy, relaxed=frozenset(self._relaxed),
                                   modules=modules_of(self._source[1]) if self._source else ())
             self.descriptors.append(self._engine.fileno())
         return self._engine

@@ -2,7 +2,7 @@
 import os
 import stat
 
-from clawlite.core.policy import normalise, virtual
+from clawlite.core.policy import is_within, normalise, virtual
 
 VIRTUAL = "/workspace"
 _KEPT = 64                      # tasks of which is known where their paths led, before those that have ended are forgotten
@@ -18,6 +18,21 @@ def folder(profile, state: str) -> str:
         from clawlite.core.profile import workspace_mount
         mount = workspace_mount(profile.files, profile.mounts)
     return os.path.join(os.path.abspath(state), "workspace") if mount is None else normalise(mount, "/")
+
+
+def hidden(profile, state: str, workspace: str) -> list:
+    """Return the real paths that no tool sees, but for the workspace in one of them: the state of all agents, and mounted secrets.
+
+    Where a folder in there is mounted by its name, it is the maker's wish: then only the agent's own state is.
+    """
+    own = os.path.realpath(state)
+    declared = [os.path.realpath(path) for path, _ in profile.mounts + [(workspace, True)] if not is_within(path, VIRTUAL)]
+
+    def is_wanted(folder):
+        return any(is_within(path, folder) and path != folder and not is_within(path, own) for path in declared)
+    root, secrets = os.path.dirname(own), os.path.realpath(os.environ.get("CLAW_SECRETS_DIR") or own)
+    paths = [own if is_wanted(root) or root == "/" else root]
+    return paths + [secrets] * (secrets != "/" and not is_within(secrets, paths[0]) and not is_wanted(secrets))
 
 
 def resolve(path: str, workspace: str) -> str:

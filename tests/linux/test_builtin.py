@@ -20,7 +20,19 @@ def profile(level=P.PROCESS, files=P.SCOPED, mounts=(("/workspace", True),), den
 
 def builtins(folder, **more) -> Builtins:
     sandbox = profile(**more)
-    return Builtins(sandbox, None, str(folder / "state"), workspace.folder(sandbox, str(folder / "state")))
+    state = str(folder / "state")
+    root = workspace.folder(sandbox, state)
+    return Builtins(sandbox, None, state, root, workspace.hidden(sandbox, state, root))
+
+
+def test_mounted_secrets_are_hidden(tmp_path, monkeypatch):
+    (tmp_path / "home/secrets").mkdir(parents=True)
+    monkeypatch.setenv("CLAW_SECRETS_DIR", str(tmp_path / "home/secrets"))
+    home, state = str(tmp_path / "home"), str(tmp_path / "state/a")
+    assert workspace.hidden(profile(mounts=[(home, True)]), state, home) == [str(tmp_path / "state"), home + "/secrets"]
+    by_name = profile(mounts=[(home + "/secrets/some", False), (str(tmp_path / "state/shared"), True)])
+    assert workspace.hidden(by_name, state, str(tmp_path / "state/shared")) == [state]
+    assert workspace.hidden(profile(), state, state + "/workspace") == [str(tmp_path / "state"), home + "/secrets"]
 
 
 # -- where they run

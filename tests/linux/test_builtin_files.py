@@ -368,6 +368,17 @@ def test_the_agents_own_state_is_hidden_but_for_the_workspace(tmp_path):
         world.refused(path, "list-directory")
 
 
+def test_state_in_the_workspace_is_hidden(tmp_path):
+    world = World(tmp_path, denied=[])
+    world.write("ws/sub/key", CANARY)
+    world.hidden = [world.ws + "/sub"]
+    assert world.read("hello.txt") == "hello-benign\n"
+    for path in ("sub/key", "sub/../sub/key", world.ws + "/sub/key", "sub"):
+        world.refused(path)
+    world.refused("sub", "list-directory")
+    assert "sub" not in world("list-directory", path=".")
+
+
 @pytest.mark.parametrize("path", ["/proc/self/environ", "/proc/1/environ", "/proc/thread-self/mem", "/proc/OWN/maps", "/proc/self"])
 def test_processes_are_hidden_from_whole_file_systems(tmp_path, path):
     path = path.replace("OWN", str(os.getpid()))

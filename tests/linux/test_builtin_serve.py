@@ -69,6 +69,31 @@ def test_rules_and_calls_may_name_the_workspace_by_either_name(tmp_path, mounted
         assert call(agent, "memory-write", content="Ada") == "remembered, 4 bytes in all" and call(agent, "memory_read", query="ada") == "Ada"
 
 
+def test_a_mounted_home_does_not_show_the_state_of_any_agent(tmp_path):
+    home = tmp_path / "home"
+    (home / "state/a/secrets").mkdir(parents=True)
+    (home / "state/other").mkdir()
+    for name in ("state/a/secrets/KEY", "state/other/MEMORY.md", "hello"):
+        (home / name).write_text("canary")
+    project(tmp_path, str(home), [{"path": str(home), "permissions": "rw"}])
+    with serve(tmp_path) as agent:
+        agent.initialize()
+        assert call(agent, "read-file", path="hello") == "canary"
+        for path in ("state/a/secrets/KEY", str(home / "state/a/secrets/KEY"), "state/other/MEMORY.md", "state/a/../other/MEMORY.md"):
+            assert call(agent, "read-file", path=path) == call(agent, "edit-file", path=path, old_text="c", new_text="x") == SANDBOX_DENIED, path
+        assert call(agent, "list-directory", path=".") == "hello" and call(agent, "list-directory", path="state") == SANDBOX_DENIED
+
+
+def test_a_folder_of_the_state_that_is_mounted_by_name_is_reached(tmp_path):
+    shared = tmp_path / "home/state/shared"
+    shared.mkdir(parents=True)
+    project(tmp_path, str(shared), [{"path": str(shared), "permissions": "rw"}])
+    with serve(tmp_path) as agent:
+        agent.initialize()
+        assert call(agent, "write-file", path="notes/x", content="x") == "wrote 1 bytes to notes/x"
+        assert call(agent, "read-file", path=str(tmp_path / "home/state/a/log.jsonl")) == SANDBOX_DENIED
+
+
 def test_results_are_cut_at_64_KB_and_say_so(tmp_path):
     project(tmp_path, "/workspace", [{"path": "/workspace", "permissions": "rw"}])
     ws = tmp_path / "home/state/a/workspace"

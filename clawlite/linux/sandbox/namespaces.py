@@ -219,6 +219,14 @@ class Root:
             mount(_EMPTY, new, None, _BIND)
             _set(new, _NOSUID | _NODEV | _NOEXEC | _RDONLY, False)
 
+    def veil(self, path: str, *shown):
+        """Cover the folder *path* of the new root with one in which only *shown* is, arguments of ``bind``."""
+        new = self.at(path)
+        mount("tmpfs", new, "tmpfs", _NOSUID | _NODEV | _NOEXEC, "mode=0711,size=64k,nr_inodes=64")
+        for one in shown:
+            self.bind(*one)
+        seal(new)
+
     def close(self):
         """Make it the root and let the old one go."""
         _set("/new", _RDONLY | _NOSUID | _NODEV, False)

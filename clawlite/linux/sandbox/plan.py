@@ -76,7 +76,7 @@ def make(profile, job, workspace: str, hidden: list, due_ms, relaxed=()) -> dict
     cwd = job.cwd or (_seen(folder, mounts) if folder is not None else "")
     return {
         "kind": job.KIND, "name": profile.name, "network": profile.network, "whole": whole,
-        "mounts": _python(job, whole) + mounts, "masks": masks, "pins": _pins(mounts, masks, whole),
+        "mounts": _python(job, whole) + mounts, "veils": _veils(hidden, folder, whole), "masks": masks, "pins": _pins(mounts, masks, whole),
         "absent": _absent(profile, job, mounts, denied, whole), "is_own": folder is not None and _covers(hidden, folder),
         "denied": denied, "hidden": hidden, "folder": folder, "relaxed": sorted(relaxed), "cwd": cwd or "", "env": _environment(),
         "memory_mb": profile.memory_mb, "cpu_shares": profile.cpu_shares, "max_processes": profile.max_processes,
@@ -137,12 +137,17 @@ def _masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list
     roots = [("/", "/")] if whole else [(source, target) for source, target, _ in mounts]
     if denied and not whole:
         roots = [(path, path) for path in _SYSTEM] + roots
-    paths = denied + [p for p in hidden if folder is None or not whole or not _covers([p], folder)]
+    paths = denied + [path for path in hidden if path not in _veils(hidden, folder, whole)]
     result = []
     for source, target in roots + ([(folder, "/workspace")] if whole and folder else []):
         below = source.rstrip("/") + "/"
         result += [os.path.join(target, path[len(below):]) for path in paths if path.startswith(below)]
     return result
+
+
+def _veils(hidden: list, folder, whole: int) -> list:
+    """Return what is hidden around the workspace, where the whole file system is shown: covered, and the workspace put back into it."""
+    return [path for path in hidden if whole and folder is not None and _covers([path], folder)]
 
 
 def _pins(mounts: list, masks: list, whole: int) -> list:
@@ -202,7 +207,7 @@ def for_landlock(plan: dict, around, listable):
     for source, writable in [("/", plan["whole"] == WHOLE_WRITE)] if plan["whole"] else []:
         allowed += [(path, writable) for path in around(source, denied + ["/proc"])]
     for source, _, writable in plan["mounts"]:
-        inside = plan["folder"] is not None and _covers([plan["folder"]], source)
+        inside = plan["is_own"] and _covers([plan["folder"]], source)
         kept_out = plan["denied"] if inside else denied
         parts = around(source, kept_out)
         allowed += [(path, writable) for path in parts]

@@ -208,6 +208,8 @@ def _root(plan: dict, files: dict):
             continue
         except OSError as e:
             raise Refused("%s: %s" % (target, e.strerror), "uid %d of the agent must be able to reach it" % os.getuid()) from None
+    for path in plan["veils"]:
+        root.veil(path, *[mount for mount in plan["mounts"] if mount[1] == plan["folder"]])
     for target in plan["pins"]:
         root.pin(target)
     for target in plan["masks"]:

@@ -1,0 +1,51 @@
+"""A workspace around the agent's own state (a mounted home), and one in it: what is hidden stays so."""
+import pytest
+from sandbox_places import host
+
+
+@pytest.fixture(scope="module", params=["N-user", "N-root", "L-user", "L-root"])
+def wide(request):
+    """A Host whose workspace is its whole folder, the state in it."""
+    profile, _, user = request.param.partition("-")
+    with host(profile, user == "root", workspace="") as one:
+        (one.folder / "state" / "secrets").mkdir()
+        (one.folder / "state" / "secrets" / "key").write_text("canary-state")
+        yield one
+
+
+def test_a_command_does_not_see_the_state(wide):
+    mounts = [[str(wide.folder), True]]
+    assert wide.shell("cat %s/ws/hello" % wide.folder, mounts=mounts)["output"] == "hello-benign"
+    said = wide.shell("cd %s; cat state/secrets/key; cat < state/secrets/key; ls state; echo x > state/new; mv state other && cat other/secrets/key" % wide.folder,
+                      mounts=mounts)
+    assert "canary" not in said["output"] and not (wide.folder / "state" / "new").exists() and (wide.folder / "state").exists()
+
+
+@pytest.mark.parametrize("path", ["{folder}/state/secrets/key", "state/secrets/key", "ws/../state/secrets/key"])
+def test_a_file_tool_does_not_see_the_state(wide, path):
+    mounts = [[str(wide.folder), True]]
+    for name, more in (("read-file", {}), ("write-file", {"content": "x"}), ("list-directory", {})):
+        asked = {"name": name, "arguments": dict(more, path=path.format(folder=wide.folder)), "files": [2, mounts, []], "hidden": [str(wide.folder / "state")]}
+        good, value = wide.run(["builtin", "clawlite.linux.builtin_files", "run_inside", asked], mounts=mounts)
+        assert not good and value[0] == "SandboxDenied", value
+
+
+@pytest.fixture(scope="module", params=["N-user", "N-root", "L-user", "L-root"])
+def inner(request):
+    """A Host whose workspace lies in its state, as an agent's own does."""
+    profile, _, user = request.param.partition("-")
+    with host(profile, user == "root", workspace="state/workspace") as one:
+        (one.folder / "state" / "workspace").mkdir()
+        (one.folder / "state" / "workspace" / "hello").write_text("hello-benign")
+        (one.folder / "state" / "workspace").chmod(0o777)
+        (one.folder / "state" / "secrets").mkdir()
+        (one.folder / "state" / "secrets" / "key").write_text("canary-state")
+        yield one
+
+
+@pytest.mark.parametrize("files", [1, 2, 3])
+def test_a_workspace_in_the_state_shows_no_more_of_it(inner, files):
+    state = inner.folder / "state"
+    said = inner.shell("cat hello; cat ../secrets/key; cat {0}/secrets/key; ls {0}; ls ..; echo x > {0}/new".format(state), files=files, mounts=[])
+    assert "hello-benign" in said["output"] and "canary" not in said["output"] and "secrets\n" not in said["output"]
+    assert not (state / "new").exists()
