@@ -2,7 +2,8 @@
 
 MicroPython's dicts have no order and its ``json`` cannot sort: this writes JSON with sorted keys.
 """
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPES = b'"\\\n\r\t'
+_MEANT = b'"\\nrt'
 _DEPTH = 33
 
 
@@ -22,14 +23,20 @@ def call_text(name: str, arguments: dict) -> str:
 
 def quote(text: str) -> str:
     """Return *text* as a JSON string."""
-    out = []
-    for c in text:
-        if c in _ESCAPES:
-            c = _ESCAPES[c]
-        elif c < " " or c == "\x7f":
-            c = "\\u%04x" % ord(c)
-        out.append(c)
-    return '"' + "".join(out) + '"'
+    data = text.encode()                # MicroPython interns every character that a loop over text sees, for good
+    if not data or min(data) >= 32 and not (b'"' in data or b"\\" in data or b"\x7f" in data):
+        return '"' + text + '"'
+    out = bytearray()
+    for b in data:
+        at = _ESCAPES.find(bytes((b,)))
+        if at >= 0:
+            out.append(92)
+            b = _MEANT[at]
+        elif b < 32 or b == 127:
+            out.extend(b"\\u%04x" % b)
+            continue
+        out.append(b)
+    return '"' + str(bytes(out), "utf-8") + '"'
 
 
 def _write(value, depth: int) -> str:

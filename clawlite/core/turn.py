@@ -11,7 +11,7 @@ from clawlite.core.tools import call
 
 MAX_CALLS = 16                  # tool calls in one round
 _ENDS = {"length": "The answer ends here: it reached its greatest length.", "refused": "The provider declined to answer."}
-_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+_NAME = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 
 class Reply:
@@ -121,4 +121,5 @@ def _answered(image, calls: list, asked: list, messages: list, run, within):
 def _plain(name) -> str:
     """Return a tool's name as providers take it back: for one that a model made up they would refuse all that follows."""
     name = name if isinstance(name, str) else canonical(name, 40)
-    return "".join([c if c in _NAME else "_" for c in name[:64]])
+    # Bytes: MicroPython interns every character that a loop over text sees, for good.
+    return str(bytes([b if b in _NAME else 95 for b in name[:64].encode() if b & 0xC0 != 0x80]), "utf-8")

@@ -238,6 +238,13 @@ def _said(obj) -> str:
 
 def _line(text: str) -> str:
     """Return *text* as one line: at most 200 characters, none of them a control character or one that turns the line's direction."""
-    text = "".join([" " if c < " " or "\x7f" <= c <= "\xa0" or "\u2028" <= c <= "\u202e" or "\u2066" <= c <= "\u2069" else c
-                    for c in text[:4 * MAX_ERROR]])
-    return " ".join([word for word in text.split(" ") if word])[:MAX_ERROR]
+    data = bytearray(text[:4 * MAX_ERROR].encode())     # MicroPython interns every character that a loop over text sees, for good
+    for at in range(len(data)):
+        byte, two = data[at], data[at:at + 2]
+        if byte < 32 or byte == 127:
+            data[at] = 32
+        elif byte == 0xC2 and two[1] <= 0xA0:                                                           # U+0080 to U+00A0
+            data[at:at + 2] = b"  "
+        elif two == b"\xe2\x80" and 0xA8 <= data[at + 2] <= 0xAE or two == b"\xe2\x81" and 0xA6 <= data[at + 2] <= 0xA9:
+            data[at:at + 3] = b"   "                                                                    # U+2028 to U+202E, U+2066 to U+2069
+    return " ".join([word for word in str(bytes(data), "utf-8").split(" ") if word])[:MAX_ERROR]
