@@ -111,6 +111,7 @@ def main():
                 arguments[1] = arguments[1].encode()
             job = kinds[kind](*arguments)
             job.files = asked.get("files", {})
+            job.most = asked.get("most")
             number = player.start(profile(**asked["profile"]), job)
             answer = {"number": number}
             if "start" not in asked:

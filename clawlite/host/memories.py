@@ -111,9 +111,27 @@ def _path(manifest, store, problem) -> None:
             problem(("path",), "{tenant_id} has no value", hint='add tenant_id = "..." to clawlite.toml')
     if "\0" in store.path or not store.path.startswith(("/", "~/")) or ".." in store.path.split("/"):
         problem(("path",), "", 'a path that begins with "/" or "~/", without ".."', quoted(store.path))
+    elif store.max_size_mb is not None and _is_written_by_tools(manifest, store):
+        problem(("max_size_mb",), "tools write there too (mount_paths), and nothing counts what they write", key=True,
+                hint="mount /workspace in place of it: the first workspace that all share is the tools' own; or remove the limit")
     elif in_files(store) and any(writable and is_within(normalise(store.path.partition("{")[0]), mount) for mount, writable in _mounts(manifest)):
         problem(("path",), "tools may write there (mount_paths): they could change what is remembered", "a folder outside of the sandbox's mounts",
                 quoted(store.path))
+
+
+def _is_written_by_tools(manifest, store) -> bool:
+    """Return whether tools write into a workspace that is not their own (linux/workspace.py)."""
+    path = normalise(_filled(manifest, store.path))
+    taken = [mount for mount, writable in _mounts(manifest) if writable and mount != path and (is_within(path, mount) or is_within(mount, path))]
+    own = next((one for one in manifest.memory.spec.stores if one.type == "workspace" and not (SCOPES[one.scope] or SCOPES[one.isolation])), None)
+    return bool(taken) or own is not store and any(mount == path and writable for mount, writable in _mounts(manifest))
+
+
+def _filled(manifest, path: str) -> str:
+    """Return *path* with its variables replaced."""
+    for name, value in zip(_VARIABLES, (manifest.identity.name, manifest.settings.tenant_id)):
+        path = path.replace("{%s}" % name, value or "")
+    return path
 
 
 def _mounts(manifest) -> list:
@@ -137,14 +155,12 @@ def _record(manifest, store) -> list:
     keep, search, shots = store.retention, store.search, store.checkpoint
     compacts, strategy = compaction(store)
     path = store.path or "" if in_files(store) else store.path
-    for name, value in zip(_VARIABLES, (manifest.identity.name, manifest.settings.tenant_id)):
-        path = path and path.replace("{%s}" % name, value or "")
     most = (1 << 32) - 1              # as the image counts
     ages = [min(most, _seconds(text)) for text in (keep and keep.max_age, shots and shots.ttl) if text]
     return [store.name, memories.TYPES.index(store.type), SCOPES[store.scope] or SCOPES[store.isolation], min(ages, default=None),
             min(most, keep.max_entries) if keep and keep.max_entries else None, strategy, compacts,
             _search(store), FUSIONS[search and search.fusion], min(search and search.top_k or TOP_K, memories.MAX_TOP),
-            store.name in (manifest.settings.memory.power_safe or ()), path, store.max_size_mb and store.max_size_mb << 20,
+            store.name in (manifest.settings.memory.power_safe or ()), path and _filled(manifest, path), store.max_size_mb and store.max_size_mb << 20,
             min(most, shots.max_snapshots) if shots and shots.max_snapshots else None,
             store.name in (manifest.settings.memory.wear_saving or ()), manifest.settings.memory.encryption if store.encryption else None,
             chain.embedding(manifest, store)]

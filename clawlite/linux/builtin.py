@@ -37,14 +37,16 @@ class Builtins:
     automaton  function(number) -> table, ``Image.automaton``
     state      the agent's folder
     workspace  absolute path of the folder behind /workspace (workspace.folder);  hidden  what file tools do not see (workspace.hidden)
+    most       bytes that the files of the workspace may have together, or None
     """
 
-    def __init__(self, profile, automaton, state: str, workspace: str, hidden: list = ()):
+    def __init__(self, profile, automaton, state: str, workspace: str, hidden: list = (), most=None):
         self._profile = profile
         self._automaton = automaton
         self._state = state
         self._workspace = workspace
         self._hidden = list(hidden)
+        self._most = most
         self._spawned = set()
 
     def runs_here(self, name: str) -> bool:
@@ -63,7 +65,7 @@ class Builtins:
                                     {"tool": name, "sandbox": self._profile.name or None, "reason": "level none", "required": ["process"]})
             from clawlite.linux.builtin_files import run
             os.makedirs(self._workspace, 0o700, exist_ok=True)
-            return self.outcome(name, (True, run(name, arguments, self._profile, self._workspace, self._hidden, decided)))
+            return self.outcome(name, (True, run(name, arguments, self._profile, self._workspace, self._hidden, decided, self._most)))
         except ClawError as e:
             return False, e
         except OSError as e:
@@ -77,7 +79,7 @@ class Builtins:
         from clawlite.linux.sandbox.jobs import Builtin, Command
         if name in FILES:
             return Builtin("clawlite.linux.builtin_files", "run_inside", {"name": name, "arguments": arguments, "files": self._files(),
-                                                                                   "hidden": self._hidden, "decided": decided})
+                                                                                   "hidden": self._hidden, "decided": decided, "most": self._most})
         argv = command_of(name, arguments, self._profile, self._automaton)
         if name == "spawn":
             if len(self._spawned) >= MAX_SPAWNED:

@@ -17,24 +17,24 @@ MAX_FILE = 1048576              # bytes of a file that edit-file changes, and of
 MAX_ENTRIES = 10000             # entries of a folder that are shown
 
 
-def run(name: str, arguments: dict, profile, workspace: str, hidden: list = (), decided=None) -> dict:
+def run(name: str, arguments: dict, profile, workspace: str, hidden: list = (), decided=None, most=None) -> dict:
     """Run the file tool *name*; return {"text"} or, of what was not read to its end, {"text", "original_bytes"}.
 
-    profile, workspace, hidden, decided  see ``scope.Scope``
+    profile, workspace, hidden, decided, most  see ``scope.Scope``
     Raises ``SandboxDenied`` for what the sandbox refuses, ``ClawError`` for what cannot be done.
     """
     try:
-        return _HANDLERS[name](Scope(profile, workspace, hidden, decided), **arguments)
+        return _HANDLERS[name](Scope(profile, workspace, hidden, decided, most), **arguments)
     except OSError as e:
         raise ClawError("%s: %s" % (shown(arguments["path"]), e.strerror)) from None
 
 
-def run_inside(name: str, arguments: dict, files: list, hidden: list, decided=None) -> dict:
+def run_inside(name: str, arguments: dict, files: list, hidden: list, decided=None, most=None) -> dict:
     """Run the file tool *name* in a child of the sandbox, which says in $WORKSPACE where the workspace is there.
 
-    files  [mode, mounts, denied] of the profile;  hidden, decided  see ``run``
+    files  [mode, mounts, denied] of the profile;  hidden, decided, most  see ``run``
     """
-    return run(name, arguments, _Files(*files), os.environ.get("WORKSPACE", "/workspace"), hidden, decided)
+    return run(name, arguments, _Files(*files), os.environ.get("WORKSPACE", "/workspace"), hidden, decided, most)
 
 
 class _Files:
@@ -64,7 +64,7 @@ def write_file(scope: Scope, path: str, content: str) -> dict:
         if found.status is not None:
             _check_kind(found.status, path)
             scope.check_names(found)
-        _replace(found, data, path)
+        _replace(scope, found, data, path)
     return {"text": "wrote %d bytes to %s" % (len(data), shown(path))}
 
 
@@ -86,7 +86,7 @@ def edit_file(scope: Scope, path: str, old_text: str, new_text: str) -> dict:
         data = data[:at] + new + data[at + len(old):]
         if len(data) > MAX_FILE:
             raise ClawError("%s would have %d bytes, at most %d are written" % (shown(path), len(data), MAX_FILE))
-        _replace(found, data, path)
+        _replace(scope, found, data, path)
     return {"text": "replaced %d bytes with %d in %s" % (len(old), len(new), shown(path))}
 
 
@@ -141,10 +141,11 @@ def _check_kind(status, path: str):
                             {"reason": "no regular file"})
 
 
-def _replace(found, data: bytes, path: str):
+def _replace(scope: Scope, found, data: bytes, path: str):
     """Write *data* beside, then rename: whole or not at all.  The mode of a file that was there is kept."""
     if not found.writable:
         raise read_only(path)
+    scope.check_room(found, len(data))
     name = ".%s.new" % os.urandom(8).hex()
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=found.folder)
     try:

@@ -69,7 +69,7 @@ def _read(folder: str, path: str, most: int):
     try:
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            return read_below(root, path.split("/"), most)
+            return read_below(root, path.split("/"), most)[0]
         finally:
             os.close(root)
     except OSError:

@@ -11,6 +11,7 @@ import time
 
 from clawlite.core.errors import StoreError, unexpected
 from clawlite.core.memories import WORKSPACE
+from clawlite.linux.files import state_folder
 from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.memory_sql import Database, folder_of
 
@@ -126,7 +127,10 @@ class Memory:
         files = None
         if any(store.type == WORKSPACE or store.path is not None for store in self._agent.memories().stores):
             from clawlite.linux.memory_files import Files
-            files = Files(folder_of(name))
+            from clawlite.linux.workspace import store_behind
+            image = self._agent.image
+            own = store_behind(image, state_folder(name))
+            files = Files(folder_of(name), (own.name, image.workspace) if own else None)
         from clawlite.linux import secrets
         from clawlite.linux.memory_box import Boxes
         db = Database(folder_of(name))

@@ -5,13 +5,15 @@
 1. A key is a relative path: no "..", no empty or hidden step.  Folders are opened one by one without following links, so that no
    link, whoever made it, leads out of the workspace.
 2. A file is written beside its place and renamed: it is the old one or the new one, never half of it.
-3. ``max_size_mb`` counts all files that lie there, whoever wrote them.
+3. ``max_size_mb`` counts all files that lie there, whoever wrote them.  4. One that is the tools' own workspace (workspace.py) is in
+the hands of tools: what root makes in it belongs to them.
 """
 import os
 from errno import EINVAL
 from stat import S_ISREG
 
 from clawlite.core.errors import InvalidParams, StoreError
+from clawlite.linux import room
 from clawlite.linux.memory_sql import lasting_folder
 
 MAX_DEPTH = 16                  # steps of a key
@@ -24,10 +26,12 @@ class Files:
     """The workspaces of one agent.
 
     folder  of those without a path
+    own     (name of the store that is the tools' workspace, that folder), or None
     """
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, own=None):
         self._folder = os.path.join(folder, "files")
+        self._own = own
 
     def write(self, store, part: str, files: list):
         """Write *files* [(key, text)], or raise ``InvalidParams`` or ``StoreError``; a file that stands before the one that fails stays."""
@@ -35,7 +39,7 @@ class Files:
         root = self._root(store, part, True)
         try:
             if store.max_bytes is not None:
-                self._check_room(store, part, root, files)
+                self._check_room(store, part, root, [(path, len(text.encode())) for path, (_, text) in zip(steps, files)])
             for path, (_, text) in zip(steps, files):
                 _put(root, path, text.encode())
         except OSError as e:
@@ -44,13 +48,14 @@ class Files:
             os.close(root)
 
     def read(self, store, part: str, key: str):
-        """Return the text of a file; None when it is not there any more, or is none."""
+        """Return (text, ms since 1970 when it was written) of a file; None when it is not there any more, or is none."""
         try:
             root = self._root(store, part, False)
         except StoreError:
             return None
         try:
-            return read_below(root, _steps(key, "query.key"), MAX_FILE).decode("utf-8", "replace")
+            data, status = read_below(root, _steps(key, "query.key"), MAX_FILE)
+            return data.decode("utf-8", "replace"), status.st_mtime_ns // 1000000
         except (OSError, InvalidParams):
             return None
         finally:
@@ -58,6 +63,8 @@ class Files:
 
     def path(self, store, part: str) -> str:
         """Return the folder of *part* of *store*."""
+        if self._own and self._own[0] == store.name:
+            return self._own[1]
         base = os.path.expanduser(store.path) if store.path else os.path.join(self._folder, _plain(store.name))
         kind, _, name = part.partition("/")
         return os.path.join(base, kind, _plain(name)) if part else base
@@ -73,29 +80,28 @@ class Files:
             raise StoreError("store %s: %s: %s" % (store.name, path, e.strerror), "make it, and make it writable") from None
 
     def _check_room(self, store, part: str, root: int, files: list):
-        used = _size(root)
-        for key, text in files:
-            used += len(text.encode())
-            try:
-                used -= os.stat(key, dir_fd=root, follow_symlinks=False).st_size
-            except OSError:
-                pass
+        sizes = {tuple(steps): size for steps, size in files}
+        used = room.size(root) + sum(sizes.values()) - sum(_size(root, steps) for steps in sizes)
         if used > store.max_bytes:
             raise StoreError("store %s: its workspace would have %d bytes, and may have %d" % (store.name, used, store.max_bytes),
                              "remove files from %s" % self.path(store, part), {"store": store.name, "max_bytes": store.max_bytes})
 
 
-def read_below(root: int, steps: list, most: int) -> bytes:
-    """Return at most *most* bytes of the file at *steps* below the folder *root*, no link followed.  Raises ``OSError``, also for what is no file."""
+def read_below(root: int, steps: list, most: int) -> tuple:
+    """Return (at most *most* bytes, status) of the file at *steps* below the folder *root*, no link followed.
+
+    Raises ``OSError``, also for what is no file.
+    """
     folder = _enter(root, steps[:-1], False)
     try:
         fd = os.open(steps[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     finally:
         os.close(folder)
     with open(fd, "rb") as file:
-        if not S_ISREG(os.fstat(fd).st_mode):
+        status = os.fstat(fd)
+        if not S_ISREG(status.st_mode):
             raise OSError(EINVAL, os.strerror(EINVAL))
-        return file.read(most)
+        return file.read(most), status
 
 
 def _plain(name: str) -> str:
@@ -124,9 +130,12 @@ def _enter(root: int, folders: list, new: bool) -> int:
                 try:
                     os.mkdir(name, 0o700, dir_fd=fd)
                     os.fsync(fd)
+                    made = True
                 except FileExistsError:
-                    pass
+                    made = False
             below = os.open(name, _FOLDER, dir_fd=fd)
+            if new and made:
+                _give(below, fd)
         finally:
             os.close(fd)
         fd = below
@@ -137,23 +146,43 @@ def _put(root: int, steps: list, data: bytes):
     folder = _enter(root, steps[:-1], True)
     try:
         beside = ".%s.new" % steps[-1]
-        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
         try:
+            os.unlink(beside, dir_fd=folder)            # of a write that was killed, or a tool's
+        except FileNotFoundError:
+            pass
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        try:
+            _give(fd, folder)
             while data:
                 data = data[os.write(fd, data):]
             os.fdatasync(fd)
+            os.replace(beside, steps[-1], src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError:
+            os.unlink(beside, dir_fd=folder)
+            raise
         finally:
             os.close(fd)
-        os.replace(beside, steps[-1], src_dir_fd=folder, dst_dir_fd=folder)
         os.fsync(folder)
     finally:
         os.close(folder)
 
 
-def _size(root: int) -> int:
-    """Return the bytes of all files below *root*; links are not followed."""
-    total = 0
-    for _, _, names, folder in os.fwalk(".", dir_fd=root):
-        for name in names:
-            total += os.stat(name, dir_fd=folder, follow_symlinks=False).st_size
-    return total
+def _give(fd: int, folder: int):
+    """Give what root made to whom *folder* belongs."""
+    if os.geteuid() == 0:
+        owner = os.fstat(folder)
+        os.fchown(fd, owner.st_uid, owner.st_gid)
+
+
+def _size(root: int, steps: tuple) -> int:
+    """Return the bytes of the file at *steps* below *root*, 0 when there is none."""
+    try:
+        folder = _enter(root, steps[:-1], False)
+    except OSError:
+        return 0
+    try:
+        return os.stat(steps[-1], dir_fd=folder, follow_symlinks=False).st_size
+    except OSError:
+        return 0
+    finally:
+        os.close(folder)

@@ -28,6 +28,8 @@ class Reading:
         kind, what, top, vector = details
         now = self._clock()
         place = self._places.find(store, part, now)
+        if store.type == WORKSPACE and kind == "key" and (place is None or not self._has(place, what)):
+            return {"entries": self._unstored(store, part, what)}
         if place is None:
             return {"entries": []}
         floor, box = self._places.floor(place, store, now), self._boxes.of(store)
@@ -52,6 +54,14 @@ class Reading:
             return answer
         return self._answer(store, part, place, rows, top)
 
+    def _has(self, place, key: str) -> bool:
+        return self._db.row("SELECT 1 FROM entries WHERE key=? AND id BETWEEN ? AND ?", (key, place.base, place.last)) is not None
+
+    def _unstored(self, store, part: str, key: str) -> list:
+        """Return the entry of a file that no ``store`` wrote, but a tool or a person: as old as the file, known by its key."""
+        file = self._files.read(store, part, key)
+        return [{"id": "file:" + key, "content": file[0], "timestamp": _time(file[1]), "key": key}] if file else []
+
     def _alive(self, store, first: int, last: int, place, most: int):
         """Return a cursor of rows from *first* to *last*, the newest first, without the old values of keys."""
         shadowed = ""
@@ -67,14 +77,15 @@ class Reading:
             if box:
                 key, content, is_json, metadata = box.unpack(content)
             if store.type == WORKSPACE:
-                content = self._files.read(store, part, key)
-                if content is None:
+                file = self._files.read(store, part, key)
+                if file is None:
                     continue
+                content = file[0]
             size += len(content)
             if len(found) >= top or found and size > MAX_ANSWER:
                 return {"entries": found, "truncated": True}
             entry = {"id": place.name(id), "content": self._loads(content.encode()) if is_json else content,
-                     "timestamp": "%s.%03dZ" % (iso8601(at // 1000)[:-1], at % 1000)}
+                     "timestamp": _time(at)}
             if id in scores:
                 entry["score"] = scores[id]
             if key is not None:
@@ -83,3 +94,7 @@ class Reading:
                 entry["metadata"] = metadata if box else self._loads(metadata.encode())
             found.append(entry)
         return {"entries": found}
+
+
+def _time(ms: int) -> str:
+    return "%s.%03dZ" % (iso8601(ms // 1000)[:-1], ms % 1000)

@@ -10,6 +10,7 @@ import stat
 from clawlite.core import profile as P
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.policy import is_within, normalise
+from clawlite.linux import room
 from clawlite.linux.walk import Found, Walk, shown
 
 MAX_NAMES = 20000               # entries that are looked at for the other names of a hard link
@@ -21,9 +22,10 @@ class Scope:
     workspace  absolute path of the folder that /workspace and relative paths mean
     hidden     paths that are denied beside the profile's (the agent's own state), but for the workspace in them
     decided    where policy saw the path of this call lead (/workspace for the workspace): it has to lead there still; None: anywhere
+    most       bytes that the files of the workspace may have together, or None
     """
 
-    def __init__(self, profile, workspace: str, hidden: list = (), decided=None):
+    def __init__(self, profile, workspace: str, hidden: list = (), decided=None, most=None):
         self.workspace = os.path.realpath(workspace)
         self.mode = profile.files
         self._whole = profile.files == P.FULL or profile.files == P.READ_ONLY and not profile.mounts
@@ -46,6 +48,7 @@ class Scope:
             except OSError:                     # it is not there: its name still counts
                 pass
         self._decided = None if decided is None else self.real(decided)
+        self._most = most
 
     def _root_of(self, path: str) -> str:
         """Return where a declared mount really lies.  Below a mount where tools may write, no link counts: it may be theirs."""
@@ -97,6 +100,11 @@ class Scope:
         if self._decided is not None and path != self._decided:
             raise SandboxDenied("%s: a link leads there now, and led to %s when policy decided" % (shown(path), shown(self._decided)),
                                 "try again: policy decides anew", {"reason": "link changed"})
+
+    def check_room(self, found: Found, size: int) -> None:
+        """Raise ``ClawError`` when the workspace has no room for *size* bytes in place of what was *found*."""
+        if self._most is not None and is_within(found.path, self.workspace):
+            room.check(self.workspace, self._most, size - (found.status.st_size if found.status is not None else 0))
 
     def mount_of(self, path: str):
         """Return (root, writable) of the innermost mount that holds *path*, or None."""

@@ -90,7 +90,7 @@ class Shell:
         self.remote = None
         if image.size_of(PROVIDERS):
             self.agent.prepare = self.reach
-        image.workspace = workspace.folder(None, state_folder(image.agent.name))
+        image.workspace = workspace.folder(None, state_folder(image.agent.name), image)
         self.starting = Starting(self, folder, None if image.agent.isolation else functions)
         if image.agent.isolation or not {"files", "shell", "web"}.isdisjoint(image.requires):
             self.isolate()
@@ -110,7 +110,7 @@ class Shell:
         from clawlite.linux.work import Work
         image = self.agent.image
         profile = profile_of(image)
-        image.workspace = workspace.folder(profile, state_folder(image.agent.name))
+        image.workspace = workspace.folder(profile, state_folder(image.agent.name), image)
         self.handlers = Work(self.handlers, image, profile, state_folder(image.agent.name), signals.waker(), now_ms,
                              self.decided, self.starting.source, image.section(LOCAL))
         self.wire.others = self.handlers.descriptors

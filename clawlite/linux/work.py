@@ -16,7 +16,7 @@ from clawlite.core.policy import paths_of
 from clawlite.core.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
 from clawlite.linux import buses
 from clawlite.linux.credentials import Credentials
-from clawlite.linux.workspace import hidden
+from clawlite.linux.workspace import hidden, make, store_behind
 
 PROGRAMS = ("exec-shell", "spawn")
 HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message")
@@ -51,11 +51,15 @@ class Work:
             profile.mounts += [(path, True) for path in map(os.path.expandvars, writable) if _is_there(path)]
         self._state = state
         self._hidden = hidden(profile, state, image.workspace)
+        store = store_behind(image, state)
+        self._most = store.max_bytes if store else None
+        if store and store.path:
+            make(image.workspace, profile.level)
         self._wake = wake
         self._now_ms = now_ms
         self._decided = decided
         self._source = source
-        self._builtins = Builtins(profile, image.automaton, state, image.workspace, self._hidden)
+        self._builtins = Builtins(profile, image.automaton, state, image.workspace, self._hidden, self._most)
         self._credentials = Credentials(credentials, image)
         self._engine = None
         self._fetcher = None
@@ -110,6 +114,7 @@ class Work:
         return self._begin(task, name, job, due_ms, now_ms)
 
     def _begin(self, task: int, name, job, due_ms, now_ms: int):
+        job.most = self._most
         outcome = self._sandbox().start(task, self._profile, job, due_ms, now_ms)
         self._jobs[task] = name
         return None if outcome is None else self._ended(task, outcome)

@@ -2,22 +2,47 @@
 import os
 import stat
 
+from clawlite.core.image import MEMORY
 from clawlite.core.policy import is_within, normalise, virtual
 
 VIRTUAL = "/workspace"
 _KEPT = 64                      # tasks of which is known where their paths led, before those that have ended are forgotten
 
 
-def folder(profile, state: str) -> str:
+def folder(profile, state: str, image=None) -> str:
     """Return the absolute path of the folder behind /workspace; it may not exist yet.
 
     profile  ``profile.Profile``, or None for an agent without tools;  state  the agent's folder
+    image    ``image.Image``: a workspace of its Memory is the folder, where no other is mounted in its place
     """
+    state = os.path.abspath(state)
     mount = None
     if profile is not None:
         from clawlite.core.profile import workspace_mount
         mount = workspace_mount(profile.files, profile.mounts)
-    return os.path.join(os.path.abspath(state), "workspace") if mount is None else normalise(mount, "/")
+    if mount is None:
+        return _place(_shared(image), state)
+    mount = normalise(mount, "/")
+    return _place(None, state) if is_within(mount, state) else mount       # the state is nobody's workspace
+
+
+def store_behind(image, state: str):
+    """Return the ``memories.Store`` whose files are those of the workspace, or None."""
+    store = _shared(image)
+    return store if store is not None and image.workspace == _place(store, os.path.abspath(state)) else None
+
+
+def _shared(image):
+    """Return the first workspace store that all identities and channels share, or None."""
+    if image is None or not image.size_of(MEMORY):
+        return None
+    from clawlite.core.memories import GLOBAL, WORKSPACE, stores
+    return next((store for store in stores(image) if store.type == WORKSPACE and store.scope == GLOBAL), None)
+
+
+def _place(store, state: str) -> str:
+    path = normalise(os.path.expanduser(store.path), "/") if store is not None and store.path else None
+    return os.path.join(state, "workspace") if path is None or is_within(path, state) else path
 
 
 def hidden(profile, state: str, workspace: str) -> list:
@@ -69,6 +94,20 @@ class Decided:
     def of(self, task: int) -> dict:
         """Return {path: where it led} for a call of *task* whose handler begins, also for one that is tried again; {} when no rule looked at links."""
         return self._seen.get(task, {})
+
+
+def make(folder: str, level: int) -> None:
+    """Make *folder*, which a Memory names, where it is not there; for the user of the tools, where the agent is root and they are not.
+
+    Where that fails, calls will say why.
+    """
+    try:
+        os.makedirs(folder, 0o700)
+        if os.geteuid() == 0 and level:
+            from clawlite.linux.sandbox.engine import NOBODY
+            os.chown(folder, NOBODY, NOBODY)
+    except OSError:
+        pass
 
 
 def hand_over(folder: str, uid: int) -> None:

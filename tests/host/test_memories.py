@@ -130,6 +130,19 @@ def test_tools_do_not_write_where_a_conversation_is_kept(tmp_path, path, permiss
     assert image(tmp_path, {"name": "s", "type": "workspace", "path": path}, sandbox=sandbox).section(MEMORY), "they are to write there"
 
 
+@pytest.mark.parametrize("path, permissions, more, is_taken", [
+    ("/srv/notes", "rw", {}, True), ("/srv/notes", "rw", {"isolation": "per-identity"}, False), ("/srv/notes/talk", "rw", {}, False),
+    ("/srv/notes/{identity_name}", "rw", {}, False), ("/srv", "rw", {}, False), ("/srv/notes/talk", "ro", {}, True), ("/srv/other", "rw", {}, True)])
+def test_a_limit_of_a_workspace_counts_all_that_is_written_there(tmp_path, path, permissions, more, is_taken):
+    mounts = [{"path": "/srv/notes", "permissions": permissions}]
+    sandbox = {"inline": {"level": "process", "capabilities": {"filesystem": {"mode": "scoped", "mount_paths": mounts}}}}
+    store = dict({"name": "s", "type": "workspace", "path": path, "max_size_mb": 5}, **more)
+    if is_taken:
+        assert image(tmp_path, store, sandbox=sandbox).section(MEMORY)
+    else:
+        assert refused(tmp_path, store, sandbox=sandbox)[0].startswith("stores[0].max_size_mb: tools write there too (mount_paths), and nothing counts")
+
+
 def test_a_promise_needs_its_store(tmp_path):
     assert refused(tmp_path, {"name": "notes", "type": "semantic"}, settings='[memory]\npower_safe = ["note"]\n') == [
         'memory.power_safe[0]: there is no store "note" - did you mean "notes"?']

@@ -1,5 +1,7 @@
 """What can run in a sandbox: a command, a function of tools.py, or a function of clawlite itself.
 
+``most`` of each: the bytes that the files of the workspace may have together, or None; a ``Builtin`` sees to that itself.
+
 A job is handed to the child alone, never to the server: what it holds (environment, arguments) is nobody else's to read.
 """
 import marshal
@@ -20,6 +22,7 @@ class Command:
     note is "" or what this sandbox cannot give although it is declared, for who wonders why something failed
     """
     KIND = "command"
+    most = None
 
     def __init__(self, argv: list, cwd: str = "", stdin: bytes = b"", env: dict = None, files: dict = None):
         self.argv, self.cwd, self.stdin, self.env, self.files = argv, cwd, stdin, env or {}, files or {}
@@ -37,6 +40,7 @@ class Function:
     """
     KIND = "function"
     cwd = ""
+    most = None
 
     def __init__(self, path: str, source: bytes, name: str, arguments: dict, generator: bool = False, env: dict = None,
                  files: dict = None):
@@ -80,6 +84,7 @@ class Builtin:
     """A function of a module of clawlite.  Its outcome: the JSON value that it returns; a ``ClawError`` stays what it is."""
     KIND = "builtin"
     cwd = ""
+    most = None
 
     def __init__(self, module: str, name: str, arguments: dict, env: dict = None):
         if not module.startswith("clawlite."):

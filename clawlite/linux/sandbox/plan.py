@@ -82,7 +82,7 @@ def make(profile, job, workspace: str, hidden: list, due_ms, relaxed=()) -> dict
         "memory_mb": profile.memory_mb, "cpu_shares": profile.cpu_shares, "max_processes": profile.max_processes,
         "max_open_files": profile.max_open_files, "max_output_bytes": profile.max_output_bytes or MAX_OUTPUT,
         "timeout_ms": _earlier(profile.timeout_ms, due_ms), "tmp_mb": min(TMP_MB, profile.memory_mb or TMP_MB), "tmp": os.environ.get("TMPDIR") or "/tmp",
-        "gives_files": profile.injection == FILE and job.KIND != "builtin",
+        "room": job.most if job.KIND != "builtin" and writable else None, "gives_files": profile.injection == FILE and job.KIND != "builtin",
     }
 
 

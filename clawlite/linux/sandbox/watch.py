@@ -10,6 +10,7 @@ import select
 import signal
 import time
 
+from clawlite.linux import room
 from clawlite.linux.sandbox import limits
 from clawlite.linux.sandbox.removal import remove
 
@@ -38,7 +39,10 @@ class Watch:
         self._memory = plan["memory_mb"] << 20 if plan["memory_mb"] is not None and "memory_mb" not in plan["kept"] else None
         self._most = None if "max_processes" in plan["kept"] else plan["max_processes"]
         self._folder = plan.get("private")              # /tmp of profile L
-        self._ended = ""                                # which limit, "/tmp", or "cancelled"
+        self._room = plan["room"]                       # bytes of the workspace: one that has more already may become smaller, not larger
+        if self._room is not None:
+            self._room = max(self._room, room.size(self._workspace()))
+        self._ended = ""                                # which limit, "/tmp", "max_size_mb" or "cancelled"
         self._status = None
         self._kept, self._size, self._total = [], 0, 0
         self._look_at = 0.0
@@ -65,7 +69,7 @@ class Watch:
     def _watch(self):
         due = self._plan["timeout_ms"]
         due = None if due is None else time.monotonic() + due / 1000
-        tick = limits.TICK_MS if self._memory is not None or self._most is not None or self._folder else IDLE_MS
+        tick = limits.TICK_MS if self._memory is not None or self._most is not None or self._folder or self._room is not None else IDLE_MS
         kill_at = None
         while self._status is None:
             now = time.monotonic()
@@ -117,7 +121,7 @@ class Watch:
     def _over(self) -> bool:
         """Return whether the tree uses more than it may; then ``_ended`` says of what."""
         most, now = self._most, time.monotonic()
-        if (self._memory is None and most is None and self._folder is None) or now < self._look_at:
+        if (self._memory is None and most is None and self._folder is None and self._room is None) or now < self._look_at:
             return False
         pids = self._tree()
         if self._memory is not None and limits.memory_of(pids, self._memory) + self._files() > self._memory:
@@ -126,8 +130,14 @@ class Watch:
             self._ended = "max_processes"
         elif self._folder is not None and limits.is_more(self._folder, pids, self._plan["tmp_mb"] << 20):
             self._ended = "/tmp"
+        elif self._room is not None and room.size(self._workspace()) > self._room:
+            self._ended = "max_size_mb"
         self._look_at = now + max(limits.TICK_MS / 1000, 8 * (time.monotonic() - now))      # a look at much takes long
         return bool(self._ended)
+
+    def _workspace(self) -> str:
+        """Return where the workspace is for this process."""
+        return "/workspace" if self._plan["profile"] == "N" else self._plan["folder"]
 
     def _files(self) -> int:
         """Return the bytes of the private /tmp, which is memory in profile N."""

@@ -141,3 +141,21 @@ def test_a_limit_that_is_kept_in_part_is_refused_by_name(place):
 def test_a_limit_that_is_relaxed_by_name():
     with host("N", False, relaxed=["cpu_shares"]) as place:
         assert place.run(["command", ["true"]], cpu_shares=14)[0]
+
+
+def test_a_workspace_takes_no_more_than_it_may_have(place):
+    """Its files are counted, whoever wrote them; one that has more already may become smaller (max_size_mb of a Memory)."""
+    shown = {"mounts": [["/workspace", True]]}
+
+    def shell(text: str, most: int) -> dict:
+        good, value = place.ask(profile=shown, job=["command", ["sh", "-c", text]], most=most)["outcome"]
+        assert good, value
+        return value
+    said = shell("mkdir -p d; head -c 300000 /dev/zero > d/big; sleep 30; echo late", 200000)
+    assert said["ended"] == "max_size_mb" and "late" not in said["output"], said
+    said = shell("ls d; echo x > small; sleep 30", 200000)
+    assert said["ended"] == "max_size_mb", said
+    said = shell("rm small d/big; rmdir d; sleep 0.2; echo y > small; rm small; echo done", 200000)
+    assert (said["ended"], said["output"]) == ("", "done\n"), said
+    said = shell('head -c 300000 /dev/zero > "$TMPDIR/big"; sleep 0.2; echo done', 200000)
+    assert (said["ended"], said["output"]) == ("", "done\n"), said

@@ -1,0 +1,129 @@
+"""The workspace of a Memory is the tools' own (CKP 0.2.0, 5.6): one folder, one limit, whoever writes."""
+import itertools
+import json
+
+import pytest
+from agents import clawlite, linux, tool_call
+from memory_operator import Operator
+
+from clawlite.linux import room
+
+MB = 1 << 20
+SANDBOX_DENIED = -32010
+NUMBERS = itertools.count(1000)
+
+
+class World(Operator):
+    """An operator of an agent with file tools, exec-shell and a workspace of 1 MB."""
+
+    def __init__(self, folder, level: str, store=None, mounts=("/workspace",), tools=("read-file", "write-file", "edit-file", "exec-shell", "memory-write")):
+        can = {"filesystem": {"mode": "scoped", "mount_paths": [{"path": str(path), "permissions": "rw"} for path in mounts]}, "shell": {"mode": "full"}}
+        spec = {"identity": {"inline": {"name": "a", "personality": "x", "autonomy": "autonomous"}},
+                "providers": [{"inline": {"protocol": "custom", "endpoint": "builtin:reflex", "model": "r", "auth": {"type": "none"}}}],
+                "tools": ["claw://registry/clawlite/%s@1.0.0" % name for name in tools if level == "process" or name != "exec-shell"],
+                "sandbox": {"inline": {"name": "s", "level": level, "capabilities": can}},
+                "policies": [{"inline": {"name": "p", "rules": [{"id": "all", "action": "allow", "scope": "all"}]}}],
+                "memory": {"inline": {"stores": [dict({"name": "files", "type": "workspace", "max_size_mb": 1}, **store or {})]}}}
+        (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec}))
+        (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
+        (folder / "reflex.toml").write_text('[[rule]]\nwhen = ["hello"]\nsay = "Hello."\n')
+        done = clawlite("build", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        super().__init__(linux("serve", folder / "claw.cbor", "--stdio"), folder / "home")
+        self.boot()
+
+    def call(self, name: str, **arguments):
+        """Return the text of the result, or the code of the error."""
+        request = tool_call(name, number=next(NUMBERS))
+        request["params"]["arguments"] = arguments
+        self.line(json.dumps(request))
+        answer = self.reply(request["id"])
+        return answer["error"]["code"] if "error" in answer else answer["result"]["content"][0]["text"]
+
+    def entries(self, key: str) -> list:
+        return self.ask("claw.memory.query", store="files", query={"type": "key", "key": key})["result"]["entries"]
+
+
+@pytest.fixture
+def world(tmp_path):
+    return lambda *arguments, **more: World(tmp_path, *arguments, **more)
+
+
+@pytest.mark.parametrize("level", ["none", "process"])
+def test_what_tools_write_is_found_by_its_key_and_what_is_stored_is_read_by_tools(tmp_path, world, level):
+    with world(level) as one:
+        assert one.call("write-file", path="notes/a.txt", content="by a tool") == "wrote 9 bytes to notes/a.txt"
+        entry, = one.entries("notes/a.txt")
+        assert entry["content"] == "by a tool" and entry["key"] == "notes/a.txt" and entry["id"] == "file:notes/a.txt" and entry["timestamp"]
+        assert one.put("files", "by an operator", 1, "notes/b.txt")["result"]["stored"] == 1
+        assert one.call("read-file", path="notes/b.txt") == "by an operator"
+        assert one.call("edit-file", path="notes/b.txt", old_text="an operator", new_text="two") == "replaced 11 bytes with 3 in notes/b.txt"
+        entry, = one.entries("notes/b.txt")
+        assert entry["content"] == "by two" and entry["id"].startswith("entry-")
+        assert one.entries("notes/c.txt") == []
+    assert (tmp_path / "home/state/a/workspace/notes/a.txt").read_text() == "by a tool"
+
+
+@pytest.mark.parametrize("level", ["none", "process"])
+def test_the_limit_holds_for_tools_and_operators_together(tmp_path, world, level):
+    with world(level) as one:
+        assert one.put("files", "x" * 200000, 1, "big")["result"]["stored"] == 1
+        for n in range(3):
+            assert one.call("write-file", path="t%d" % n, content="y" * 270000).startswith("wrote")
+        assert one.call("write-file", path="t9", content="y" * 270000) == (
+            "write-file failed: the workspace would have 1280000 bytes, and may have 1048576; make files in it shorter, or have some removed")
+        assert "may have 1048576" in one.put("files", "x" * 200000, 2, "more")["error"]["message"]
+        assert one.call("edit-file", path="big", old_text="x" * 200000, new_text="x").startswith("replaced")
+        assert one.call("write-file", path="t0", content="z" * 270000).startswith("wrote"), "in place of as much"
+        assert one.put("files", "x" * 200000, 3, "more")["result"]["stored"] == 1
+    assert room.size(str(tmp_path / "home/state/a/workspace")) == 200000 + 810000 + 1
+
+
+def test_a_command_that_fills_the_workspace_is_ended_and_may_still_make_room(world):
+    with world("process") as one:
+        said = one.call("exec-shell", command="head -c 3000000 /dev/zero > big; sleep 30; echo late")
+        assert "ended by max_size_mb" in said and "late" not in said, said
+        assert one.call("write-file", path="small", content="x").startswith("write-file failed: the workspace would have ")
+        assert "ended by" in one.call("exec-shell", command="head -c 100000 /dev/zero > more; sleep 30")
+        assert one.call("exec-shell", command="rm big more; sleep 0.2; ls") == ""
+        assert one.call("write-file", path="small", content="x") == "wrote 1 bytes to small"
+
+
+def test_a_path_is_the_folder_of_the_tools_too(tmp_path, world):
+    with world("process", {"path": str(tmp_path / "mine/{identity_name}")}) as one:
+        assert one.put("files", "by an operator", 1, "b.txt")["result"]["stored"] == 1
+        assert (tmp_path / "mine/a/b.txt").read_text() == "by an operator"
+        said = one.call("read-file", path="/workspace/b.txt")
+        assert said == "by an operator", said
+
+
+def test_another_folder_that_is_mounted_is_the_tools_and_not_the_stores(tmp_path, world):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data").chmod(0o777)
+    with world("process", mounts=[tmp_path / "data"]) as one:
+        assert one.call("write-file", path="a", content="x" * 700000) == "wrote 700000 bytes to a"
+        assert one.call("write-file", path="b", content="x" * 700000) == "wrote 700000 bytes to b", "max_size_mb is the store's"
+        assert one.entries("a") == []
+
+
+def test_the_state_is_nobodys_workspace(tmp_path, world):
+    state = tmp_path / "home/state/a"
+    with world("none", mounts=[state]) as one:
+        assert one.call("memory-write", content="secret!") == "remembered, 8 bytes in all"
+        for path in ("MEMORY.md", str(state / "MEMORY.md"), "../MEMORY.md"):
+            assert one.call("read-file", path=path) in (SANDBOX_DENIED, "read-file failed: there is no MEMORY.md; list-directory shows what is there"), path
+
+
+def test_bytes_are_counted_without_links(tmp_path):
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "a/b/file").write_bytes(b"x" * 100)
+    (tmp_path / "out").write_bytes(b"x" * 1000)
+    (tmp_path / "a/link").symlink_to(tmp_path / "out")
+    (tmp_path / "a/around").symlink_to(tmp_path)
+    link = len(str(tmp_path / "out"))
+    assert room.size(str(tmp_path / "a")) == 100 + link
+    with pytest.raises(room.ClawError, match="would have %d bytes, and may have 150" % (100 + link + 100)):
+        room.check(str(tmp_path / "a"), 150, 100)
+    room.check(str(tmp_path / "a"), 150, 0)
+    room.check(str(tmp_path / "a"), None, 1 << 40)
+    room.check(str(tmp_path / "a"), 300 + link, 200)
