@@ -69,6 +69,7 @@ class Compaction:
         count = self._db.row("SELECT count(*) FROM entries WHERE id BETWEEN ? AND ?", (floor, last))[0]
         self._places.drop(place, last)
         self._places.unindex(place, [row])
+        self._db.run("DELETE FROM vectors WHERE id=?", (last,))         # it was of what the summary stands for
         box, metadata = self._boxes.of(store), {"summary_of": count}
         row = box.pack(None, summary, False, metadata)[1:] if box else (summary, False, self._dumps(metadata))
         self._db.run("UPDATE entries SET content=?, is_json=?, metadata=? WHERE id=?", (*row, last))

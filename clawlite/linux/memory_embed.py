@@ -6,17 +6,19 @@
 1. A request is one of the provider's: its limits, its meter, its secret, its attempts, its connection (core/provider.py).
 2. A provider that fails takes nothing from a store that is also searched by words: what it has to say is the answer's ``notice``, the entries
    have no vector, and words find them.  Of a store that is searched by vectors alone it is the request's error.
-3. Vectors that a caller sends are used as they are.  A request that is sent again asks again, and is known all the same: only what the caller
+3. Once the provider answers again, entries without a vector, and summaries, are given theirs, MAX_TEXTS with each request to their store.
+4. Vectors that a caller sends are used as they are.  A request that is sent again asks again, and is known all the same: only what the caller
    sent tells one from another.
 """
 from clawlite.core.effect import SLEEP, TELL
-from clawlite.core.errors import ProviderError, QuotaExceeded
+from clawlite.core.errors import ClawError, ProviderError, QuotaExceeded
 from clawlite.core.exchange import exchange, head, refused, without
 from clawlite.core.memories import VECTOR
 from clawlite.core.memory_methods import ask
 from clawlite.core.provider import KEY_HEADER, NONE, Provider
 
 MAX_TEXTS = 64                  # of one request to the provider
+EVERY = 64                      # requests to a part that has all its vectors, until it is looked at again
 MAX_CHARACTERS = 8000           # of a text that is sent: models read some 8,000 tokens
 _NUMBER = 32                    # bytes that one takes at most in an answer, about
 _AROUND = 65536
@@ -31,6 +33,7 @@ class Embeddings:
     def __init__(self, agent):
         self._agent = agent
         self._made = {}                 # row -> Embedder
+        self._whole = {}                # (store, part) -> requests until it is looked at again for entries without a vector
 
     def work(self, verb: str, store, part: str, details: tuple):
         """A generator of effects: as ``memory_methods.ask``, with the vectors that are missing in *details* of a "store" or a "query"."""
@@ -49,6 +52,9 @@ class Embeddings:
                 if store.search == VECTOR:
                     raise
                 notice = "%s; words alone are searched" % e.message
+                self._whole.pop((store.name, part), None)
+            else:
+                yield from self._catch_up(store, part)
         if verb == "store":
             details = (*details, vectors)
         elif vectors:
@@ -57,6 +63,22 @@ class Embeddings:
         if notice:
             value["notice"] = notice
         return value
+
+    def _catch_up(self, store, part: str):
+        """Give vectors to some of the entries that have none; what fails is tried again with a later request."""
+        left = self._whole.get((store.name, part), 0)
+        if left:
+            self._whole[store.name, part] = left - 1
+            return
+        try:
+            lacking = yield from ask("lacking", store, part, MAX_TEXTS)
+            if lacking:
+                made = yield from self._vectors(store, [text for _, text in lacking])
+                yield from ask("learn", store, part, [(id, vector) for (id, _), vector in zip(lacking, made)])
+            if len(lacking) < MAX_TEXTS:
+                self._whole[store.name, part] = EVERY
+        except ClawError:
+            pass
 
     def _vectors(self, store, contents: list):
         self._agent.chain()             # the shell makes what it asks with

@@ -17,6 +17,7 @@ from clawlite.linux import memory_search
 from clawlite.linux.memory_compact import SEARCHED, WINDOW, Compaction
 from clawlite.linux.memory_entry import text_of, told
 from clawlite.linux.memory_journal import Journal, fold
+from clawlite.linux.memory_lacking import Lacking
 from clawlite.linux.memory_places import KEPT, KEPT_MS, Places
 from clawlite.linux.memory_reading import Reading
 from clawlite.linux.memory_sql import failure, is_full
@@ -44,9 +45,10 @@ class Stores:
         self._stores = {}               # name -> store, of the jobs that have come
         self._loads, self._talk = loads, None
         self._seen = None               # what the database had of others when it was last asked
+        lacking = Lacking(db, self._places, clock, boxes)
         compaction = Compaction(db, self._places, clock, dumps, boxes)
         self._verbs = {"store": self._store, "query": Reading(db, self._places, clock, loads, files, boxes).query, "oldest": compaction.oldest, "replace": compaction.replace,
-                       "compact": compaction.compact}
+                       "compact": compaction.compact, "lacking": lacking.lacking, "learn": lacking.learn}
 
     def run(self, jobs: list) -> list:
         """Return [(number, outcome), ...] of *jobs* [(number, verb, store, part, details)], in their order."""
@@ -83,7 +85,7 @@ class Stores:
             return _LINES
         self._stores[store.name] = store
         if job[1] != "store":
-            return _READS if job[1] in ("query", "oldest") else _COMMITS
+            return _READS if job[1] in ("query", "oldest", "lacking") else _COMMITS
         return _APPENDS if store.saves_wear and store.type != WORKSPACE else _COMMITS
 
     def _go(self, way, jobs: list) -> list:

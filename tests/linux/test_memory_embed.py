@@ -121,6 +121,23 @@ def test_a_failure_that_passes_is_tried_again(tmp_path):
         assert contents(one.search("irrigation")) == ["the pump runs"]
 
 
+def test_entries_of_an_outage_are_given_their_vectors_later(tmp_path):
+    down = [True]
+    with Server(lambda request: error(503, "Overloaded.") if down else embed(request)) as server, \
+            agent(tmp_path, server, retry={"max_attempts": 1}) as one:
+        for number in range(70):
+            assert "words alone" in one.put("cat %d" % number if number else "the pump runs", number)["result"]["notice"]
+        down.clear()
+        server.requests.clear()
+        assert "notice" not in one.put("a lamp", 100)["result"]
+        assert [len(request.body["input"]) for request in server.requests] == [1, 64], "64 with each request, the newest first"
+        one.search("cat")
+        assert [len(request.body["input"]) for request in server.requests[2:]] == [1, 6]
+        assert contents(one.search("irrigation", top_k=1)) == ["the pump runs"] and len(server.requests) == 5, "all have theirs"
+        one.put("light", 101)
+        assert len(server.requests) == 6
+
+
 def test_limits_of_the_provider_hold(tmp_path):
     with Server(embed) as server, agent(tmp_path, server, limits={"tokens_per_day": 30}) as one:
         assert "notice" not in one.put("cat", 1)["result"]
@@ -148,6 +165,22 @@ def test_a_secret_that_is_missing_is_said(tmp_path):
 def test_an_answer_that_is_none_is_refused(answer, said):
     with pytest.raises(ProviderError, match=said):
         _vectors_of(answer, 2, 3)
+
+
+@pytest.mark.parametrize("secret", [None, "key"])
+def test_what_lacks_a_vector_is_known_and_learns_it(tmp_path, secret):
+    world, one = World(tmp_path), store(type=SEMANTIC, secret=secret)
+    world.put(one, "first")
+    world.put(one, "second", vector=[1.0, 0.0])
+    world.put(one, {"third": 3})
+    lacking = world.do("lacking", one, "", 10)
+    assert [text for _, text in lacking] == ['{"third":3}', "first"] and world.do("lacking", one, "", 1) == lacking[:1]
+    world.do("learn", one, "", [(id, [0.0, number + 1.0]) for number, (id, _) in enumerate(lacking)] + [(lacking[0][0] + 1, [1.0, 1.0])])
+    assert world.do("lacking", one, "", 10) == [] and world.rows("SELECT count(*) FROM vectors") == 3
+    assert set(world.search(one, "", 2, [0.0, 1.0])[0]) == set({"third": 3}) and world.do("lacking", one, "nobody", 10) == []
+    world.do("replace", one, "", (lacking[0][0], "a summary"))
+    assert [text for _, text in world.do("lacking", one, "", 10)] == ["a summary"], "its vector is not that of what it stands for"
+    world.stores.close()
 
 
 # -- how many are compared, and by whom
