@@ -8,6 +8,7 @@ from clawlite.core.errors import ImageMismatch
 from clawlite.core.image import NETWORK, Image
 
 _BEGINS = ("def ", "class ", "@")
+_LEAST = 512                    # characters that are compiled at once: each time leaves some 64 bytes for its names (64-bit words)
 ABILITIES = ("gateway", "guard", "http", "https", "lan", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py")
 
 
@@ -68,12 +69,13 @@ def _functions(path: str, digest: bytes) -> dict:
 def _parts(file):
     """Yield the compiled statements of *file*, some at a time: compiling a function takes twenty times its text, until it is done.
 
-    A part ends where a line begins that may begin a part, when it is whole: an open string or bracket is no Python until it is closed.
+    A part of ``_LEAST`` characters or more ends where a line begins that may begin a part, when it is whole: an open string or bracket
+    is no Python until it is closed.
     """
     text = line = file.readline()
     while line:
         line = file.readline()
-        if not line or line.startswith(_BEGINS):
+        if not line or len(text) >= _LEAST and line.startswith(_BEGINS):
             try:
                 yield compile(text, "tools.py", "exec")
                 text = ""
