@@ -210,6 +210,11 @@ class Agent:
 
     def tick(self, now_ms: int):
         """Do what time asks for."""
+        due_ms = self.deadline()
+        if due_ms is not None and now_ms >= due_ms:
+            self._late(now_ms)
+
+    def _late(self, now_ms: int):
         for task in list(self.waiting):
             if task.approval is not None and now_ms >= task.approval.due_ms:
                 self._answered(task, "expired", "", now_ms)

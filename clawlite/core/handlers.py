@@ -62,6 +62,9 @@ class Handlers:
 
         Each is stepped once: a generator that never waits shares the loop, it does not own it.
         """
+        return self._stepped(now_ms) if self._running else []
+
+    def _stepped(self, now_ms: int) -> list:
         ended = []
         for entry in list(self._running):
             task, generator, wake_ms, due_ms, name, go_on = entry

@@ -10,10 +10,6 @@ try:
 except ValueError:
     _LENIENT = False
 
-_NEVER = b"\xc0\xc1\xf5\xf6\xf7"
-# lead byte, lowest and highest second byte (RFC 3629, 4); other leads take 80..BF, which MicroPython checks
-_SECOND = b"\xe0\xa0\xbf" b"\xed\x80\x9f" b"\xf0\x90\xbf" b"\xf4\x80\x8f"
-
 
 def decode_utf8(buf) -> str:
     """Return the text that *buf* (bytes, bytearray or memoryview) holds.
@@ -23,14 +19,20 @@ def decode_utf8(buf) -> str:
     """
     text = str(buf, "utf-8")
     if _LENIENT and len(text) != len(buf):
-        data = bytes(buf)
-        for lead in _NEVER:
-            if bytes((lead,)) in data:
-                raise ValueError("not UTF-8: byte 0x%02x" % lead)
-        for at in range(0, len(_SECOND), 3):
-            pos = data.find(_SECOND[at:at + 1])
-            while pos >= 0:
-                if not _SECOND[at + 1] <= data[pos + 1] <= _SECOND[at + 2]:
-                    raise ValueError("not UTF-8: 0x%02x 0x%02x at byte %d" % (data[pos], data[pos + 1], pos))
-                pos = data.find(_SECOND[at:at + 1], pos + 2)
+        _be_strict(bytes(buf))
     return text
+
+
+def _be_strict(data: bytes):
+    """Raise ValueError for what MicroPython takes and RFC 3629 does not."""
+    for lead in b"\xc0\xc1\xf5\xf6\xf7":
+        if bytes((lead,)) in data:
+            raise ValueError("not UTF-8: byte 0x%02x" % lead)
+    # lead byte, lowest and highest second byte (RFC 3629, 4); other leads take 80..BF, which MicroPython checks
+    second = b"\xe0\xa0\xbf" b"\xed\x80\x9f" b"\xf0\x90\xbf" b"\xf4\x80\x8f"
+    for at in range(0, len(second), 3):
+        pos = data.find(second[at:at + 1])
+        while pos >= 0:
+            if not second[at + 1] <= data[pos + 1] <= second[at + 2]:
+                raise ValueError("not UTF-8: 0x%02x 0x%02x at byte %d" % (data[pos], data[pos + 1], pos))
+            pos = data.find(second[at:at + 1], pos + 2)

@@ -35,30 +35,40 @@ UNITS = {
 RARE = {
     "opening": {"main": "open_device attempt _prepared"},
     "header": {"image": "Image.__init__ Image.missing Image.require AgentInfo.__init__"},
-    "assemble": {"agent": "Agent.__init__", "stdio": "Stdio.__init__ is_terminal"},
+    "assemble": {"agent": "Agent.__init__", "stdio": "Stdio.__init__ is_terminal", "lifecycle": "Lifecycle.__init__", "boardclock": "Clock.__init__",
+                 "handlers": "Handlers.__init__", "frame": "Framer.__init__", "device": "Device.__init__"},
     "begin": {"lifecycle": "Lifecycle.start Lifecycle.to"},
-    "stepping": {"handlers": "Handlers._step question", "tools": "_asked", "agent": "Agent._answered Agent.answer", "stdio": "Stdio._begin",
-                 "cbor": "_Reader.table"},
+    "stepping": {"handlers": "Handlers._step Handlers._stepped Handlers.resume question", "tools": "_asked",
+                 "agent": "Agent._answered Agent.answer Agent._late", "stdio": "Stdio._begin", "cbor": "_Reader.table",
+                 "device": "Device.carry_out_more"},
+    "escaping": {"jsontext": "_Reader.unescape _Reader.hex", "text": "_be_strict"},
+    "automaton": {"image": "Image.automaton", "schema": "_Run.matches"},
+    "logfile": {"device": "Device.keep"},
+    "line": {"stdio": "chance", "device": "Device.heed"},
+    "retry": {"tools": "_run"},
+    "talk": {"device": "Device.show Device.ask_anew Device.text", "stdio": "Stdio.has_more", "agent": "Agent.chain"},
     "failing": {"lifecycle": "Lifecycle.fail", "device": "Device.stumbled Device.failed", "handlers": "Handlers._failed",
                 "tools": "_denied refused _told _cut"},
-    "conditions": {"policy": "normalise is_within roots_of paths_of entry_of strictest decide_all virtual holds", "tools": "_decide applies"},
+    "conditions": {"policy": "normalise is_within roots_of paths_of entry_of strictest decide_all virtual holds", "tools": "_decide _real applies"},
     "faults": {"errors": "RequestError ParseError InvalidRequest MethodNotFound InvalidParams VersionError Denied SandboxDenied PolicyDenied "
                          "ApprovalTimeout ApprovalDenied ToolTimeout ProviderError Passing QuotaExceeded"},
     "damage": {"errors": "ImageError CBORError ImageMismatch StoreError QueryFailed"},
-    "handshake": {"session": "Session._initialize Session._level", "recall": "Recall.__init__"},
-    "methods": {"session": "Session._other Session._serves Session._refusal Session._not_found Session._beat Session._shutdown",
+    "handshake": {"session": "Session._initialize Session._level Session.__init__", "recall": "Recall.__init__", "calls": "Calls.__init__",
+                  "device": "Device.begin_session"},
+    "methods": {"rpc": "notification", "session": "Session._other Session._serves Session._refusal Session._not_found Session._beat Session._shutdown",
                 "calls": "Calls.answer", "recall": "Recall.find Recall._shed Recall.check_room"},
-    "refusing": {"session": "Session._batch Session.too_long", "calls": "_refuse", "rpc": "unreadable id_of is_id Batch",
+    "refusing": {"session": "Session._batch Session.too_long", "device": "Device.too_long", "calls": "_refuse", "rpc": "unreadable id_of is_id Batch",
                  "errors": "ClawError.to_json"},
     "taking": {"console": "Console.__init__ Console.greet Console._take Console._begin Console._command Console._answer told",
                "history": "History.begin History.restore History.context", "chain": "_provider Chain.__init__ Chain.text _unseen", "turn": "_plain"},
-    "request": {"provider": "Provider.__init__ Provider._parts Provider._fitting Provider._credential", "exchange": "head",
+    "request": {"image": "Image.provider", "provider": "Provider.__init__ Provider._parts Provider._fitting Provider._credential", "exchange": "head",
                 "http1": "request", "meter": "Meter.allowed Meter.pause Meter.sent", "openai": "Codec.messages"},
     "answer": {"wire": "Stream.at_end Stream.call Codec.whole", "meter": "Meter.spend"},
     "broken": {"wire": "Codec.error _said _line", "exchange": "refused without", "provider": "Provider._wait"},
     "counting": {"ledger": "_called Ledger.call add", "meters": "Meters.add Meters._read"},
 }
-STAY = ("faults", "damage")             # once loaded: a class that is loaded twice would be two, and no ``except`` would know the first
+# Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first; and what some lines of a person need, and each of some people.
+STAY = ("faults", "damage", "escaping")
 CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them
 ENTRIES = ("main",)                     # what a board starts by name
 KEEP_SENTENCES = ("main", "errors")     # said when nothing else works
@@ -102,7 +112,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes]:
     split(trees, {group: [linker.place(module, name) for module, names in of.items() for name in names.split()] for group, of in RARE.items()},
           ENTRIES + tuple(more))
     _forget_too(trees["base"], linker.new_names["memory", "_OCCASIONAL"],
-                [group for group in RARE if group not in STAY and group not in linker.modules])
+                [group for group in RARE if group not in STAY and group not in linker.modules and group not in UNITS])
     rename(trees, CALLED_BY_NAME + ENTRIES + tuple(more), SEEN_BY_MAKERS)
     return {name: ast.unparse(tree) for name, tree in trees.items()}, sentences
 

@@ -6,6 +6,7 @@ Which ones are rare is a table (firmware.py), not a matter of the sources.
     a function, a method that one class alone has          goes; who calls it says ``__import__("group").function(...)``
     a method whose name others have, or that is handed on  stays, and calls it: ``return __import__("group").function(self, ...)``
     a class                                                goes like a function
+    ``__init__`` of a class that is only ever called       goes; who calls the class says ``__import__("group").Class___init__(Class(), ...)``
 
 1. A group is a module like any other: what it needs of the units it imports from them.  2. ``memory.drop`` forgets groups as it
 forgets the occasional modules; but not one with classes that somebody asks for by ``except`` or ``isinstance``.
@@ -33,7 +34,11 @@ def split(trees: dict, groups: dict, plain: tuple = ()) -> None:
     moved = {key: group for group, keys in groups.items() for key in keys}
     taken = {key: _found(trees, key) for key in moved}
     used = _used(trees)
-    alone = {key for key in moved if _is_alone(key, used, plain)}
+    made = {key[:2] for key in moved if key[2] == "__init__" and _is_only_called(trees, *key[:2])}
+    alone = {key for key in moved if _is_alone(key, used, plain) or key[2] == "__init__" and key[:2] in made}
+    for key in alone:
+        if key[2] == "__init__":
+            taken[key][1].body.append(ast.Return(ast.Name("self", ast.Load())))
     for key, (body, node) in taken.items():
         body[body.index(node)] = ast.Pass() if key in alone else _stub(node, moved[key], _new_name(key))
     callers = {module: _Caller(trees, module, moved, alone) for module in trees}
@@ -69,7 +74,7 @@ def _found(trees: dict, key: tuple) -> tuple:
 
 
 def _used(trees: dict) -> tuple:
-    """Return ({function's name: how many have it}, {attribute that is handed on, or name that is bound: whose calls are not all there is})."""
+    """Return ({function's name: how many have it}, {attribute that is handed on, or bound in a class: whose calls are not all there is})."""
     count, otherwise = {}, set()
     for tree in trees.values():
         called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
@@ -78,9 +83,30 @@ def _used(trees: dict) -> tuple:
                 count[node.name] = count.get(node.name, 0) + 1
             elif isinstance(node, ast.Attribute) and id(node) not in called:
                 otherwise.add(node.attr)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                otherwise.add(node.id)
+            elif isinstance(node, ast.ClassDef):
+                otherwise |= {name.id for part in node.body if isinstance(part, ast.Assign) for name in ast.walk(part)
+                              if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
     return count, otherwise
+
+
+def _is_only_called(trees: dict, module: str, owner: str) -> bool:
+    """Return whether the class *owner* of *module* has no family, and every place that names it calls it, or is ``isinstance``."""
+    for name, tree in trees.items():
+        names = {owner} if name == module else {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+                                                and node.module == module for alias in node.names if alias.name == owner}
+        modules = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names if alias.name == module}
+        fine = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                fine |= {id(part) for part in [node.func] + (node.args if getattr(node.func, "id", "") == "isinstance" else [])}
+            elif isinstance(node, ast.ClassDef) and node.bases and (name == module and node.name == owner or names & {base.id for base in node.bases}):
+                return False
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id in names and id(node) not in fine:
+                return False
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules and node.attr == owner:
+                return False
+    return True
 
 
 def _is_alone(key: tuple, used: tuple, plain: tuple) -> bool:
@@ -139,7 +165,10 @@ class _Caller(ast.NodeTransformer):
 
     def __init__(self, trees: dict, module: str, moved: dict, alone: set):
         self.group, self._moved = "", moved             # group: whose functions are visited
-        self._methods = {key[2]: key for key in alone if key[1]}
+        self._methods = {key[2]: key for key in alone if key[1] and key[2] != "__init__"}
+        self._made = {key[:2]: key for key in alone if key[2] == "__init__"}
+        self._scopes = [{key[1]: key[:2] for key in alone if key[2] == "__init__" and key[0] == module}]
+        self._scopes[0].update(self._classes(trees[module].body))
         self._functions = {key: moved[key] for key in alone if key[1] is None}
         self._names = {key[2]: (group, key[2]) for key, group in self._functions.items() if key[0] == module}
         for node in trees[module].body:
@@ -155,9 +184,17 @@ class _Caller(ast.NodeTransformer):
     def _place(self, group: str, name: str):
         return ast.Name(name, ast.Load()) if group == self.group else _of_group(group, name)
 
+    def _classes(self, body: list) -> dict:
+        """Return {local name: (module, class)} of what *body* imports, of those whose ``__init__`` has gone."""
+        return {alias.asname or alias.name: (node.module, alias.name) for part in body for node in ast.walk(part) if isinstance(node, ast.ImportFrom)
+                for alias in node.names if (node.module, alias.name) in self._made}
+
     def visit_FunctionDef(self, node):
-        self._local.append(_bound(node))
+        bound = _bound(node)
+        self._local.append(bound)
+        self._scopes.append({**dict.fromkeys(bound), **self._classes(node.body)})
         self.generic_visit(node)
+        self._scopes.pop()
         self._local.pop()
         return node
 
@@ -179,7 +216,12 @@ class _Caller(ast.NodeTransformer):
     def visit_Call(self, node):
         self.generic_visit(node)
         called = node.func
-        if isinstance(called, ast.Attribute) and called.attr in self._methods and not isinstance(called.value, ast.Constant):
+        if isinstance(called, ast.Name):
+            meant = next((scope[called.id] for scope in reversed(self._scopes) if called.id in scope), None)
+            if meant in self._made:
+                key = self._made[meant]
+                node.func, node.args = self._place(self._moved[key], _new_name(key)), [ast.Call(called, [], [])] + node.args
+        elif isinstance(called, ast.Attribute) and called.attr in self._methods and not isinstance(called.value, ast.Constant):
             if isinstance(called.value, ast.Call) and isinstance(called.value.func, ast.Name) and called.value.func.id == "__import__":
                 return node
             key = self._methods[called.attr]

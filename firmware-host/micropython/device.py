@@ -11,6 +11,7 @@ import time
 
 from clawlite.core import effect as E
 from clawlite.core.frame import TEXT, TOO_LONG
+from clawlite.core.text import decode_utf8
 from jsontext import loads
 from memory import drop
 from stdio import MAX_LINE
@@ -45,13 +46,12 @@ class Device:
         assemble(self, image, maker, folder, operator)
 
     def begin_session(self):
-        """Make the operator's session, if there is none."""
-        if self.session is None:
-            from clawlite.core.session import Session
-            self.session = Session(self.agent, loads)
-            epoch = self.epoch_s()
-            if epoch is not None:
-                self.session.set_clock(epoch, self.now_ms())
+        """Make the operator's session."""
+        from clawlite.core.session import Session
+        self.session = Session(self.agent, loads)
+        epoch = self.epoch_s()
+        if epoch is not None:
+            self.session.set_clock(epoch, self.now_ms())
 
     def run(self, ready) -> int:
         """Serve until the end; return the exit code.  Every handler under way is closed, however it ends.
@@ -156,13 +156,17 @@ class Device:
                 self.settle()
                 drop()
             event = self.stdio.next_event()
-        line = self.stdio.line
-        if line and line.is_new:
+        if self.stdio.line:
+            self.heed(self.stdio.line)
+
+    def heed(self, line):
+        """Do what the reliable line has learnt: that a host is new there, that it has left, or a Ctrl-C."""
+        if line.is_new:
             line.is_new = False
             self.clock.ask(self.stdio, True)
-        if line and line.left:
+        if line.left:
             self.code = 130
-        elif line and line.pressed:
+        elif line.pressed:
             line.pressed = False        # one, which noise may have forged
             if self.console:
                 self.console.interrupt(self.now_ms())
@@ -179,20 +183,10 @@ class Device:
 
     def event(self, kind: int, data: bytes, early: bool):
         now = self.now_ms()
-        if kind == TOO_LONG and self.uplink and self.stdio.line and self.uplink.lost(data):
-            pass                        # who waited for it says so
-        elif kind == TOO_LONG:
-            by = self.console if self.session is None or self.console and not self.stdio.line else self.session
-            by.too_long(int(str(data, "utf-8")), MAX_LINE)
+        if kind == TOO_LONG:
+            self.too_long(data)
         elif kind == TEXT:
-            from clawlite.core.text import decode_utf8
-            self.stdio.prompt = b""     # the person's Enter has ended the prompt's line
-            try:
-                self.console.line(decode_utf8(data), now, early)
-            except ValueError:
-                self.console.not_text()
-            except MemoryError:
-                self.console.too_long(len(data), MAX_LINE)
+            self.text(data, now, early)
         else:
             if b'"claw.clock"' in data:
                 from settime import heard
@@ -201,12 +195,30 @@ class Device:
             if self.uplink and self.uplink.record(data):
                 self.clock.ask(self.stdio)
                 return
-            try:
-                self.begin_session()
-            except MemoryError:
-                self.console.too_long(len(data), MAX_LINE)
-                return
+            if self.session is None:
+                try:
+                    self.begin_session()
+                except MemoryError:
+                    self.console.too_long(len(data), MAX_LINE)
+                    return
             self.session.record(data, now)
+
+    def too_long(self, data: bytes):
+        """Refuse a line; *data*: its length in ASCII digits."""
+        if self.uplink and self.stdio.line and self.uplink.lost(data):
+            return                      # who waited for it says so
+        by = self.console if self.session is None or self.console and not self.stdio.line else self.session
+        by.too_long(int(str(data, "utf-8")), MAX_LINE)
+
+    def text(self, data: bytes, now: int, early: bool):
+        """Take a person's line."""
+        self.stdio.prompt = b""         # the person's Enter has ended the prompt's line
+        try:
+            self.console.line(decode_utf8(data), now, early)
+        except ValueError:
+            self.console.not_text()
+        except MemoryError:
+            self.console.too_long(len(data), MAX_LINE)
 
     def stopped(self, drained: bool, now_ms: int):
         self.code = 0
@@ -238,10 +250,6 @@ class Device:
 
     def carry_out(self, effect: tuple):
         kind = effect[0]
-        if self.guarding and (kind == E.SAY or kind == E.TELL or kind == E.WRITE):
-            effect = (kind, self.guarding.shown(kind, effect[1]))
-            if not effect[1] and kind == E.WRITE:
-                return                  # it waits for the end of its line
         if kind == E.RUN:
             outcome = self.handlers.start(effect[1], effect[2], effect[3], effect[4], self.now_ms())
             if outcome is not None:
@@ -251,21 +259,8 @@ class Device:
         elif kind == E.LOG:
             if self.log:
                 self.keep(effect[1])
-        elif kind == E.TELL and not self.console:
-            if self.log:
-                self.keep({"event": "notice", "text": effect[1]})
-        elif kind == E.SAY or kind == E.TELL:
-            self.stdio.write((b"\n" if self._open else b"") + self.printable(effect[1].encode()) + b"\n", b"")
-            self._open = False
-        elif kind == E.WRITE:
-            self.stdio.write(self.printable(effect[1].encode()), b"")
-            self._open = not effect[1].endswith("\n")
-        elif kind == E.PROMPT:
-            self.ask_anew()
-            self.clock.ask(self.stdio)
-            self.stdio.write(b"", effect[1].encode())
-        elif kind == E.RESUME:
-            self.handlers.resume(effect[1], effect[2], self.now_ms())
+        elif kind <= E.PROMPT:
+            self.show(kind, effect[1])
         elif kind == E.CANCEL:
             if self.pins and self.handlers.is_busy:
                 self.pins.off()
@@ -276,15 +271,43 @@ class Device:
             self.agent.done(effect[1], (True, effect[2]), self.now_ms())
         elif kind == E.STORE:
             self.agent.done(effect[1], (True, self.agent.meter.add(effect[2])), self.now_ms())
-        elif kind == E.KEEP:
+        elif kind == E.OPEN or kind == E.CLOSE or kind == E.SECRET:
+            self.net.carry_out(effect)
+        else:
+            self.carry_out_more(effect)
+
+    def carry_out_more(self, effect: tuple):
+        """Those that few calls and turns ask for."""
+        kind = effect[0]
+        if kind == E.KEEP:
             from journal import keep
             self.agent.done(effect[1], keep(self.folder, effect[2], effect[3], effect[4], self.epoch_s()), self.now_ms())
         elif kind == E.REMEMBER:
             self.agent.done(effect[1], self.stores.run(effect[2], effect[3], effect[4], effect[5]), self.now_ms())
+        elif kind == E.RESUME:
+            self.handlers.resume(effect[1], effect[2], self.now_ms())
         elif kind == E.EXIT:
             self.code = effect[1]
+
+    def show(self, kind: int, text: str):
+        """Show *text* to the person, as an effect of *kind* SAY, TELL, WRITE or PROMPT; without a console what is told goes to the log."""
+        if self.guarding and kind != E.PROMPT:
+            text = self.guarding.shown(kind, text)
+            if not text and kind == E.WRITE:
+                return                  # it waits for the end of its line
+        if kind == E.TELL and not self.console:
+            if self.log:
+                self.keep({"event": "notice", "text": text})
+        elif kind == E.WRITE:
+            self.stdio.write(self.printable(text.encode()), b"")
+            self._open = not text.endswith("\n")
+        elif kind == E.PROMPT:
+            self.ask_anew()
+            self.clock.ask(self.stdio)
+            self.stdio.write(b"", text.encode())
         else:
-            self.net.carry_out(effect)
+            self.stdio.write((b"\n" if self._open else b"") + self.printable(text.encode()) + b"\n", b"")
+            self._open = False
 
     def kept(self, key=None):
         """Return the bounds and what is on record, or what is on record of *key* (``recall.Recall``)."""

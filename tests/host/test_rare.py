@@ -137,6 +137,38 @@ def run():
     assert "mended" not in ast.unparse(trees["mending"])
 
 
+@pytest.mark.parametrize("more, stays", [("", False), ("\n\nKINDS = (Pump,)\n", True), ("\n\nclass Valve(Pump):\n    pass\n", True)])
+def test_the_init_of_a_class_goes_when_every_place_that_names_it_calls_it(tmp_path, monkeypatch, more, stays):
+    trees = board(tmp_path, monkeypatch, {"making": {"work": "Pump.__init__"}}, renamed=False, other='''
+from clawlite.core.work import Pump as Made
+
+
+def pumps():
+    from clawlite.core.work import Pump
+    return Made(1), Pump(2, parts=3), [Pump(number) for number in (4,)]
+''', work='''
+class Pump:
+
+    def __init__(self, number, parts=2):
+        self.number = number
+        self.parts = parts
+
+    def told(self):
+        return self.number, self.parts
+
+
+def one():
+    return Pump(5)
+''' + more)
+    kept = [node for node in ast.walk(trees["unit"]) if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
+    assert len(kept) == stays
+    import other
+    import unit
+    first, second, third = other.pumps()
+    assert "making" in sys.modules and isinstance(first, unit.Pump)
+    assert [pump.told() for pump in (first, second, *third, unit.one())] == [(1, 2), (2, 3), (4, 2), (5, 2)]
+
+
 def test_a_class_goes_too_and_is_the_same_for_all(tmp_path, monkeypatch):
     board(tmp_path, monkeypatch, {"faults": {"work": "Oddity"}})
     import other
