@@ -1,5 +1,5 @@
 """The stores of a Memory (CKP 0.2.0, 5.6), as an image has them: what the compiler writes and a shell that has stores reads."""
-from clawlite.core.header import shaped
+from clawlite.core.effect import REMEMBER
 from clawlite.core.image import MEMORY
 
 CONVERSATION, SEMANTIC, KEY_VALUE, WORKSPACE, CHECKPOINT = range(5)
@@ -37,4 +37,13 @@ class Store:
 
 def stores(image) -> list:
     """Return the ``Store``s of *image*, which has the section MEMORY.  Raises ``ImageError``."""
+    from clawlite.core.header import shaped         # a board forgets it at once
     return [Store(record) for record in shaped(image.section(MEMORY), _SHAPE, "the memory")]
+
+
+def ask(verb: str, store, part, details):
+    """A generator of effects: return what the shell's memory says to a request.  Raises ``ClawError``."""
+    done, value = yield (REMEMBER, verb, store, part, details)
+    if not done:
+        raise value
+    return value

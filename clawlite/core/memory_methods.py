@@ -7,10 +7,10 @@
 4. ``summarize`` asks a provider; where none answers, the sliding window is what happens (and the result says so).
 """
 from clawlite.core.calls import is_uuid
-from clawlite.core.effect import ASK, REMEMBER
+from clawlite.core.effect import ASK
 from clawlite.core.errors import InvalidParams
 from clawlite.core.memories import (CHECKPOINT, CONVERSATION, GLOBAL, KEY_VALUE, MAX_TOP, PER_CHANNEL, PER_IDENTITY, SCOPES, SEMANTIC, STRATEGIES,
-                                    SUMMARIZE, TYPES, VECTOR, WINDOW, WORKSPACE, Store, stores)
+                                    SUMMARIZE, TYPES, VECTOR, WINDOW, WORKSPACE, Store, ask, stores)
 from clawlite.core.rpc import error, field, result
 
 MAX_ENTRIES = 256               # of one request
@@ -100,14 +100,6 @@ def _name(context: dict, word: str):
     if name is not None and len(name) > MAX_NAME:
         raise InvalidParams("context.%s: expected at most %d characters, got %d" % (word, MAX_NAME, len(name)))
     return name
-
-
-def ask(verb: str, store, part, details):
-    """A generator of effects: return what the shell's memory says to a request.  Raises ``ClawError``."""
-    done, value = yield (REMEMBER, verb, store, part, details)
-    if not done:
-        raise value
-    return value
 
 
 def compact(store, part):

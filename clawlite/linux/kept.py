@@ -63,13 +63,14 @@ class Kept:
 
         channel  NAME/ACTOR of a channel, whose conversation it is; "" for the console's
         """
-        from clawlite.linux.conversation import lasting, preface, store_of
+        from clawlite.core.conversation import store_of
+        from clawlite.linux.conversation import lasting, preface
         image = self._agent.image
         files = image.section(CONTEXT)
         if files and self._agent.keep_bytes:
             history.preface = preface(files, (image.workspace, self._folder), state_folder(image.agent.name))
         place = store_of(self.memories().stores, image.agent.identity, channel) if self._agent.memories and not once else None
-        return lasting(work, place, history) if place else work
+        return lasting(work, place, history, self._agent.keep_bytes) if place else work
 
     def remember(self, effect: tuple):
         """Carry a REMEMBER effect out."""

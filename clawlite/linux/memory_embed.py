@@ -14,7 +14,7 @@ from clawlite.core.effect import SLEEP, TELL
 from clawlite.core.errors import ClawError, ProviderError, QuotaExceeded
 from clawlite.core.exchange import exchange, head, refused, without
 from clawlite.core.memories import VECTOR
-from clawlite.core.memory_methods import ask
+from clawlite.core.memories import ask
 from clawlite.core.provider import KEY_HEADER, NONE, Provider
 
 MAX_TEXTS = 64                  # of one request to the provider
@@ -36,7 +36,7 @@ class Embeddings:
         self._whole = {}                # (store, part) -> requests until it is looked at again for entries without a vector
 
     def work(self, verb: str, store, part: str, details: tuple):
-        """A generator of effects: as ``memory_methods.ask``, with the vectors that are missing in *details* of a "store" or a "query"."""
+        """A generator of effects: as ``memories.ask``, with the vectors that are missing in *details* of a "store" or a "query"."""
         notice = vectors = None
         if verb == "store":
             texts = [None if vector else content for _, content, _, vector in details[1]]

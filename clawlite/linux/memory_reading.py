@@ -1,6 +1,6 @@
 """What the memory answers to a query: entries of one place, by key, time, words or vectors; called by memory_stores.py.
 
-    query    (kind, what, most, vector)    -> {"entries"}, and "truncated": true when more matched than one answer holds
+    query    (kind, what, most, vector)    -> {"entries"}, and "truncated": true when more matched than one answer holds; a time range of None is all
 """
 from clawlite.core.clock import iso8601
 from clawlite.core.memories import KEY_VALUE, WORKSPACE
@@ -38,7 +38,7 @@ class Reading:
             rows = self._db.run("SELECT %s FROM entries WHERE key=? AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?" % _FIELDS,
                                 (box.index(what) if box else what, floor, place.last, most))
         elif kind == "time-range":
-            first, last = self._places.since(place, what[0], floor), self._places.since(place, what[1] + 1, floor) - 1
+            first, last = (self._places.since(place, what[0], floor), self._places.since(place, what[1] + 1, floor) - 1) if what else (floor, place.last)
             answer = self._answer(store, part, place, self._alive(store, first, last, place, top + 1), top)
             answer["entries"].reverse()
             return answer

@@ -94,7 +94,7 @@ class Talk:
         if kind == "key":
             found = [row for row in reversed(alive) if row[3] == what]
         elif kind == "time-range":
-            found = [row for row in reversed(alive) if what[0] <= row[1] <= what[1]]
+            found = [row for row in reversed(alive) if what is None or what[0] <= row[1] <= what[1]]
         else:
             rows = [(row[0], text_of(row[2], 0, self._dumps)[0]) for row in reversed(alive)]
             scores = dict(memory_search.scored(rows, what))

@@ -1,14 +1,18 @@
 """What of a store becomes a conversation again, and what of a turn is stored."""
-from clawlite.linux.conversation import lasting
+from clawlite.core.conversation import MAX_MESSAGES, keep, restore, store_of
 from clawlite.core.effect import REMEMBER, TELL
-from clawlite.core.errors import StoreError
+from clawlite.core.errors import InvalidParams, StoreError
 from clawlite.core.history import History
+from clawlite.core.memories import CONVERSATION, KEY_VALUE, PER_CHANNEL, PER_IDENTITY, TRUNCATE
 from clawlite.core.turn import Message
-
+from clawlite.core.tools import Result
 
 
 class Store:
-    compaction = 0
+    """What is asked of one here."""
+
+    def __init__(self, type=CONVERSATION, scope=0, compaction=0):
+        self.type, self.scope, self.compaction = type, scope, compaction
 
 
 def turn_of(history):
@@ -18,8 +22,18 @@ def turn_of(history):
     yield
 
 
-def played(history, answers):
-    work = lasting(turn_of(history), (Store, ""), history)
+def around(history, keep_bytes, store):
+    """A turn as a shell plays it."""
+    if not history.is_restored:
+        history.is_restored = True
+        yield from restore((store, ""), history, keep_bytes)
+    clean = yield from turn_of(history)
+    yield from keep((store, ""), history)
+    return clean
+
+
+def played(history, answers, keep_bytes=10000, store=Store()):
+    work = around(history, keep_bytes, store)
     effects, value = [], None
     try:
         while True:
@@ -70,8 +84,38 @@ def test_what_fails_is_told_and_the_turn_goes_on():
     assert [effect[0] for effect in played(history, [(False, error)])[0]] == [REMEMBER], "once"
 
 
-def test_a_provider_that_sees_no_earlier_turn_gets_none():
+def test_a_provider_that_sees_no_earlier_turn_costs_no_question():
     history = History(0)
-    played(history, [(True, {"entries": [entry("user", "a"), entry("assistant", "b")]}), (True, {})])
-    history.begin(Message("user", "next"))
-    assert [message.text for message in history.context(0)] == ["next"]
+    effects, _ = played(history, [(True, {})], 0)
+    assert [effect[1] for effect in effects] == ["store"]
+
+
+def test_no_more_messages_are_read_than_a_provider_can_see():
+    for keep_bytes, most in ((95, 1), (96, 2), (48 * MAX_MESSAGES - 1, MAX_MESSAGES - 1), (48 * MAX_MESSAGES, MAX_MESSAGES), (1 << 20, MAX_MESSAGES)):
+        effects, _ = played(History(keep_bytes), [(True, {"entries": []}), (True, {})], keep_bytes)
+        assert effects[0][4] == ("time-range", None, most, None)
+
+
+def test_a_turn_that_is_too_long_loses_its_tools():
+    history, long = History(10000), InvalidParams("entries: expected at most 8192 bytes at once, got 9000")
+    history.begin(Message("user", "look"))
+    history.turn += [Message("assistant", "", [("1", "t", "{}")]), Message("tool", "x" * 9000, (), "1", "t", Result("x", False)), Message("assistant", "seen")]
+    work = keep((Store(), ""), history)
+    whole = work.send(None)[4][1]
+    assert [entry[1]["role"] for entry in whole] == ["user", "assistant", "tool", "assistant"] and whole[1][1]["calls"] == [["1", "t", "{}"]]
+    assert (whole[2][1]["id"], whole[2][1]["tool"], whole[2][1]["failed"]) == ("1", "t", False)
+    assert [entry[1]["text"] for entry in work.send((False, long))[4][1]] == ["look", "seen"]
+    assert work.send((False, long)) == (TELL, "entries: expected at most 8192 bytes at once, got 9000; this is forgotten when the agent ends.")
+
+
+def test_a_store_that_is_full_is_compacted():
+    effects, _ = played(History(0), [(True, {"is_full": True}), (True, (8, 4))], 0, Store(compaction=TRUNCATE))
+    assert [effect[1] for effect in effects] == ["store", "compact"] and effects[1][4] == TRUNCATE
+
+
+def test_the_first_conversation_has_it_in_the_part_that_its_scope_says():
+    talk = Store()
+    assert store_of([Store(KEY_VALUE), talk, Store()], "me") == (talk, "") and store_of([Store(KEY_VALUE)], "me") is None
+    own, console = Store(scope=PER_IDENTITY), Store(scope=PER_CHANNEL)
+    assert store_of([own], "me") == (own, "identity/me") and store_of([console], "me") == (console, "channel/cli")
+    assert [store_of([store], "me", "bot/7")[1] for store in (talk, own, console)] == ["channel/bot/7"] * 3
