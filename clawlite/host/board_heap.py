@@ -26,7 +26,7 @@ _LOOK_ROOM = {"leaks": 8192, "injection": 20480}        # while a text of some 2
 _STORE_ROOM = 40960                     # for a request to its stores, with 4 KiB of content; measured as above
 _TOOLS_BASE, _TOOLS_FACTOR = 16384, 6   # while tools.py is compiled, before most of our code is loaded; measured as above
 _LOG_BYTES = 32768                      # two files, logfile.py
-_TALK_BYTES = 2 * 32768                 # turnrecord.py, and while it is written anew
+_STORE_BYTES = 2 * 32768                # of 100 entries or so, and while their log is written anew; it takes half of what is free
 
 
 @functools.cache
@@ -117,7 +117,7 @@ def flash(data: bytes, tools_py: str) -> int:
     """Return the bytes of flash for two slots (docs/flash.md), each with the firmware, an image and its tools.py, and what it writes as it runs."""
     image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
     written = _LOG_BYTES if "log" in image.requires else 0
-    written += _TALK_BYTES if "memory" in image.requires else 0
+    written += _STORE_BYTES if "memory" in image.requires else 0
     written += BLOCK_BYTES if "limits" in parts(image) else 0
     return 2 * (sizes()["flash"] + on_flash([len(data), len(tools_py.encode())])) + written
 

@@ -65,6 +65,9 @@ RARE = {
                 "http1": "request", "meter": "Meter.allowed Meter.pause Meter.sent", "openai": "Codec.messages"},
     "answer": {"wire": "Stream.at_end Stream.call Codec.whole", "meter": "Meter.spend"},
     "broken": {"wire": "Codec.error _said _line", "exchange": "refused without", "provider": "Provider._wait"},
+    "restoring": {"conversation": "restore _turns _message"},
+    "reading": {"storelog": "begin load _check_torn _take"},
+    "shedding": {"storelog": "_wanted _counts", "storewrite": "_gives_way _new"},
     "counting": {"ledger": "_called Ledger.call add", "meters": "Meters.add Meters._read"},
 }
 # Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first; and what some lines of a person need, and each of some people.

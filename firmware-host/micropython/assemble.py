@@ -59,27 +59,22 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
 
 
 def _stores(device, image, folder: str):
-    """Open what a board keeps: its stores, and the console's conversation.  Raises ``ImageMismatch`` for the rest, which ``build --board`` refuses too."""
+    """Open the stores that a board keeps; the first conversation is the console's, too.  Raises ``ImageMismatch`` for the rest, which ``build --board`` refuses too."""
     import gc
     from binascii import crc32
 
-    from clawlite.core.memories import CONVERSATION, PER_CHANNEL, PER_IDENTITY, SUMMARIZE, TRUNCATE, TYPES, VECTOR, WORKSPACE, stores
+    from clawlite.core.memories import CONVERSATION, SUMMARIZE, TYPES, VECTOR, WORKSPACE, stores
     from stores import Stores
     if image.size_of(CONTEXT):
         raise ImageMismatch("the image has context files, which this board does not read", "build it with --board")
-    talks = device.console is not None
-    for store in stores(image):
-        if store.type == WORKSPACE or store.search == VECTOR or store.compaction == SUMMARIZE or store.secret or store.embedding:
-            raise ImageMismatch("the store %s (%s) is not one that this board keeps" % (store.name, TYPES[store.type]), "build it with --board")
-        if talks and store.type == CONVERSATION:
-            from conversation import Conversation
-            own = "identity/" + image.agent.identity if store.scope == PER_IDENTITY else ""
-            part = "channel/cli" if store.scope == PER_CHANNEL else own
-            Conversation(device.agent, (store.name, part, store.max_entries, store.max_age_s, store.compaction == TRUNCATE), folder, device.epoch_s)
-            talks = False
     path = "%s/memory-%08x.log" % (folder, crc32(image.agent.name.encode()) & 0xffffffff)      # another agent on this board has its own
     device.stores = Stores(device.agent, path, device.epoch_s, min(_MAX_ENTRIES, (gc.mem_free() + gc.mem_alloc()) // _ENTRY_HEAP), (loads, dumps))
     device.agent.memories = device.stores.methods
+    for store in stores(image):
+        if store.type == WORKSPACE or store.search == VECTOR or store.compaction == SUMMARIZE or store.secret or store.embedding or store.path is not None:
+            raise ImageMismatch("the store %s (%s) is not one that this board keeps" % (store.name, TYPES[store.type]), "build it with --board")
+        if device.console is not None and store.type == CONVERSATION:
+            device.agent.lasting = device.stores.lasting
 
 
 def _name_server(device):

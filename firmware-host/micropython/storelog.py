@@ -17,7 +17,8 @@ from binascii import crc32
 
 from appendlog import MAX_PAYLOAD, rewrite, start, walk
 from clawlite.core.errors import StoreError
-from clawlite.core.memories import CHECKPOINT, KEY_VALUE, stores
+from clawlite.core.memories import CHECKPOINT, CONVERSATION, KEY_VALUE, stores
+from memory import drop
 from stores import Place
 
 PLACE, ENTRIES, CUT = 1, 2, 3
@@ -25,9 +26,25 @@ HEAD, ENTRY = ">BH16sIH", ">IIHHH"
 HEAD_BYTES, ENTRY_BYTES = 25, 14
 KEPT_MS = 300000                # so long a request is remembered,
 _KEPT = 64                      # and so many of all stores
+_TALK_ENTRIES = 256             # of the console's conversation, where it names no number: it takes no room from others without end
 _LEAST_GONE = 32                # entries, for which it is not written anew
 _TRIM = 64                      # positions of entries that are gone, for which an index is not made anew
 _SPARE = 8192                   # bytes of flash that are left for others
+
+
+def begin(log, now: int):
+    """Read the log for the first time; turns in the log of an older version come into it (oldturns.py)."""
+    load(log, now)
+    folder = log.path.rpartition("/")[0] or "."
+    if log.talk and "conversation.log" in os.listdir(folder):
+        from oldturns import take
+        take(log, folder + "/conversation.log")
+
+
+def bounded(log, store):
+    """Give the store of the console's conversation a bound, where it names none."""
+    if store.name == log.talk and store.max_entries is None:
+        store.max_entries = _TALK_ENTRIES
 
 
 def load(log, now: int):
@@ -37,8 +54,14 @@ def load(log, now: int):
     end, torn = start(log.path)
     if torn:
         _check_torn(log.path, end, torn)
-    places, kinds = [], {store.name: store for store in stores(log.agent.image)}
-    for file, kind, number, offset, length in _records(log.path) if end else ():
+    log.talk, places, kinds = None, [], {}
+    for store in stores(log.agent.image):
+        if log.talk is None and store.type == CONVERSATION:
+            log.talk = store.name
+        bounded(log, store)
+        kinds[store.name] = store
+    drop(("header",))
+    for file, kind, number, offset, length in records(log.path) if end else ():
         if kind == PLACE:
             store, part = log.loads(file.read(length - 3))
             places.append(Place(number, store, part))
@@ -52,7 +75,7 @@ def load(log, now: int):
     log.room = _room(log)
 
 
-def _records(path: str):
+def records(path: str):
     """Yield (file behind them, kind, place, offset, length) of the records of the log."""
     with open(path, "rb") as file:
         for offset, length in walk(path):
@@ -218,8 +241,11 @@ def cut(log, place, file, n: int):
 
 
 def expire(log, place, store, file, now: int):
-    """Take away what is too old.  An entry without a time is as old as the next one that has one."""
-    below = 0
+    """Take away what is too old: at the newest time in the log while nobody has set the clock, or a reset would bring back what was gone.
+
+    An entry without a time is as old as the next one that has one.
+    """
+    below, now = 0, now or newest(log)
     if store.max_age_s and now:
         for i in range(place.first, len(place.offsets)):
             n, at = head(file, place.offsets[i]) if place.offsets[i] else (0, 0)
@@ -228,6 +254,11 @@ def expire(log, place, store, file, now: int):
             if at:
                 below = n + 1
     cut(log, place, file, below)
+
+
+def newest(log) -> int:
+    """Return the newest time in the log, ms since 1970; 0 without one."""
+    return max([0] + [place.at for place in log.places])
 
 
 # -- room
@@ -254,18 +285,18 @@ def _room(log) -> int:
 
 def _wanted(log, now: int):
     """Yield (offset, length) of the records that still count."""
-    at = [place.first for place in log.places]
-    cuts = {number: offset for _, kind, number, offset, _ in _records(log.path) if kind == CUT}
-    for file, kind, number, offset, length in _records(log.path):
+    at = [place.first for place in log.places] + [newest(log)]
+    cuts = {number: offset for _, kind, number, offset, _ in records(log.path) if kind == CUT}
+    for file, kind, number, offset, length in records(log.path):
         if kind == PLACE or kind == CUT and cuts[number] == offset or kind == ENTRIES \
                 and _counts(log, log.places[number - 1], at, file, (offset, length, now)):
             yield offset, length
 
 
 def _counts(log, place, at: list, file, record: tuple) -> bool:
-    """Return whether a record of entries has one that is not gone, the newest of its place, or a request that is remembered.
+    """Return whether a record of entries has one that is not gone, the newest of its place, the newest time, or a request that is remembered.
 
-    at  where to look in the index of each place: records come in its order
+    at  where to look in the index of each place: records come in its order; and the newest time, until a record has it
     """
     offset, length, now = record
     end, i = offset + length, at[place.number - 1]
@@ -276,4 +307,7 @@ def _counts(log, place, at: list, file, record: tuple) -> bool:
         return True
     _, _, request, _, count = _head(file, offset)
     n, when = head(file, offset + HEAD_BYTES)
+    if when and when == at[-1]:
+        at[-1] = 0
+        return True
     return n <= place.last < n + count or request != bytes(16) and offset >= log.requests[0] and (not now or not when or now - when <= KEPT_MS)

@@ -43,13 +43,13 @@ def _by_key(log, place, file, key: str, most: int):
             yield place.offsets[i], None
 
 
-def _by_time(place, file, span: tuple):
-    """Yield (offset, None) of the entries in *span* (first and last ms), the newest first; those without a time are in none."""
+def _by_time(place, file, span):
+    """Yield (offset, None) of the entries in *span* (first and last ms), the newest first; those without a time are in none.  None: of all."""
     for i in positions(place):
-        at = head(file, place.offsets[i])[1]
+        at = span and head(file, place.offsets[i])[1]
         if at and at < span[0]:
             return
-        if at and at <= span[1]:
+        if not span or at and at <= span[1]:
             yield place.offsets[i], None
 
 

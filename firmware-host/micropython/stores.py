@@ -2,6 +2,7 @@
 
 What stays in memory is this: six bytes an entry, and the parts.  What works on it is loaded for one request and dropped: storelog.py,
 storewrite.py, storequery.py.  A fault of the flash is the outcome of the request that meets it; the next one reads the log again.
+The console's conversation is entries as others are (core/conversation.py): a turn that has its answer is in flash before the next prompt.
 """
 from array import array
 
@@ -36,14 +37,15 @@ class Stores:
     epoch_s  function -> seconds since 1970, or None while nobody has set the clock
     most     entries that all stores may have together
     codecs   (loads, dumps)
-    Public, for what works on it: ``places``, None before the log was read; ``end`` of what is whole in it; ``room``, bytes that it may have;
+    Public, for what works on it: ``places``, None before the log was read; ``end`` of what is whole in it; ``room``, bytes that it may have; ``talk``, name of the store of the
+    console's conversation, or None;
     ``gone``, entries in it that count no more, ``kept`` of them when it was written anew for the sake of requests; ``requests``, ``marks``: offset and 16 bits of the id of the newest requests.
     """
 
     def __init__(self, agent, path: str, epoch_s, most: int, codecs: tuple):
         self.agent, self.path, self.epoch_s, self.most = agent, path, epoch_s, most
         self.loads, self.dumps = codecs
-        self.places = None
+        self.places = self.talk = None
         self.end = self.room = self.gone = self.kept = 0
         self.requests, self.marks = array("I"), array("H")
 
@@ -52,13 +54,34 @@ class Stores:
         from clawlite.core.memory_methods import Memories
         return Memories(self.agent)
 
+    def lasting(self, work, history, once: bool):
+        """A generator of effects around a turn's *work*: it begins with what was said before the reset, and stores what is said now."""
+        if not history.is_restored:
+            history.is_restored = True
+            from clawlite.core.conversation import restore
+            yield from restore(self._place(), history, self.agent.keep_bytes)
+            del restore
+        clean = yield from work
+        from clawlite.core.conversation import keep
+        yield from keep(self._place(), history)
+        return clean
+
+    def _place(self) -> tuple:
+        """Return (store, part) of the console's conversation."""
+        from clawlite.core.conversation import store_of
+        from clawlite.core.memories import stores
+        from memory import drop
+        place = store_of(stores(self.agent.image), self.agent.image.agent.identity)
+        drop(("header",))
+        return place
+
     def run(self, verb: str, store, part, details) -> tuple:
         """Return the outcome of a REMEMBER effect; the verbs are those of linux/memory_stores.py."""
         try:
             now = (self.epoch_s() or 0) * 1000
             if self.places is None:
-                from storelog import load
-                load(self, now)
+                from storelog import begin
+                begin(self, now)
             if verb == "query":
                 from storequery import query
                 return True, query(self, store, part, details, now)

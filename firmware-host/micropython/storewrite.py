@@ -8,11 +8,13 @@ from binascii import crc32, unhexlify
 from appendlog import MAX_PAYLOAD, append
 from clawlite.core.errors import InvalidParams, StoreError
 from clawlite.core.memories import CONVERSATION, KEY_VALUE, SEMANTIC, TRUNCATE
-from storelog import CUT, ENTRIES, ENTRY, HEAD, HEAD_BYTES, KEPT_MS, PLACE, add, asked, cut, expire, head, place_of, positions, remember, tag_of, tidy
+from storelog import CUT, ENTRIES, ENTRY, ENTRY_BYTES, HEAD, HEAD_BYTES, KEPT_MS, PLACE, add, asked, bounded, cut, expire, head, place_of, positions, raw, remember, tag_of, tidy
 from stores import Place
 
 MAX_CONTENT = 4096              # bytes of one entry
 MAX_PLACES = 32                 # of all stores
+OLD = b"conversation.log"        # in place of the id of a request: a turn that came from there (oldturns.py)
+_MORE = 600                     # bytes of a new place's record
 WINDOW = 1000                   # entries that a compaction leaves where the store names no number
 
 
@@ -28,33 +30,59 @@ def _new(log, store, part: str):
 
 def _store(log, store, part: str, details: tuple, now: int) -> dict:
     request_id, entries = details
-    texts = [_text(log, entry, number) for number, entry in enumerate(entries)]
-    size = sum([len(text) for text in texts]) + 14 * len(texts) + HEAD_BYTES
-    if size > MAX_PAYLOAD:
-        raise InvalidParams("entries: expected at most %d bytes at once, got %d" % (MAX_PAYLOAD, size), "send fewer at once")
-    request = unhexlify(request_id.replace("-", "")) if request_id else bytes(16)
-    mark = _mark([store.name, part, [entry[:3] for entry in entries]], 0)
-    known = asked(log, request, now) if request_id else None
-    if known:
-        if known[0] != mark:
-            raise InvalidParams("context.request_id: another request had this id within %d s" % (KEPT_MS // 1000), "send a new id with new entries")
-        return _stored(known[1], known[2], known[3])
-    tidy(log, now, size + 600)          # and a new place's record
-    place = place_of(log, store, part) or _new(log, store, part)
-    _check_room(log, place, store, entries)
-    at = max(now, place.at) if now else 0
-    _write(log, place, store, (request, mark), [(place.last + 1 + i, at, tag_of(entries[i][0]), texts[i]) for i in range(len(texts))])
+    bounded(log, store)
+    texts = [as_text(log, entry, number) for number, entry in enumerate(entries)]
+    record = bytes(16), 0
+    if request_id:
+        record = unhexlify(request_id.replace("-", "")), _mark([store.name, part, [entry[:3] for entry in entries]], 0)
+        known = asked(log, record[0], now)
+        if known:
+            if known[0] != record[1]:
+                raise InvalidParams("context.request_id: another request had this id within %d s" % (KEPT_MS // 1000), "send a new id with new entries")
+            return _stored(known[1], known[2], known[3])
+    place = put(log, store, part, record, entries, texts, now)
     stored = _stored(place, place.last - len(texts) + 1, len(texts))
     if store.compacts and store.compaction == TRUNCATE and _is_full(log, place, store, now):
         stored["is_full"] = True
     return stored
 
 
+def put(log, store, part: str, record: tuple, entries: list, texts: list, now: int):
+    """Append one request; return its place.
+
+    record   (16 bytes of its id, CRC-32 of its entries); without an id it is a turn: where the board has no room for it, the oldest of its place
+             give way, since a conversation goes on
+    entries  [(key, ...), ...];  texts: the same, as they stand in the log
+    Raises ``InvalidParams``, ``StoreError``, ``OSError``.
+    """
+    size = sum([len(text) for text in texts]) + ENTRY_BYTES * len(texts) + HEAD_BYTES
+    if size > MAX_PAYLOAD:
+        raise InvalidParams("entries: expected at most %d bytes at once, got %d" % (MAX_PAYLOAD, size), "send fewer at once")
+    try:
+        place = _ready(log, store, part, entries, size, now)
+    except StoreError:
+        place = place_of(log, store, part)
+        if record[0] not in (bytes(16), OLD) or not place or not _gives_way(log, place, size + _MORE, len(entries)):
+            raise
+        place = _ready(log, store, part, entries, size, now)
+    at = max(now, place.at) if now else 0
+    _write(log, place, store, record, [(place.last + 1 + i, at, tag_of(entries[i][0]), texts[i]) for i in range(len(texts))])
+    return place
+
+
+def _ready(log, store, part: str, entries: list, size: int, now: int):
+    """Return the place of *part*, with room for *entries* of so many bytes."""
+    tidy(log, now, size + _MORE)
+    place = place_of(log, store, part) or _new(log, store, part)
+    _check_room(log, place, store, entries)
+    return place
+
+
 def _stored(place, first: int, count: int) -> dict:
     return {"stored": count, "ids": ["entry-%d-%d" % (place.number, n) for n in range(first, first + count)]}
 
 
-def _text(log, entry: tuple, number: int) -> bytes:
+def as_text(log, entry: tuple, number: int) -> bytes:
     """Return an entry as it stands in the log."""
     key, content, metadata, vector = entry
     if vector is not None:
@@ -87,6 +115,22 @@ def _check_room(log, place, store, entries: list):
     if total > log.most:
         raise StoreError("the memory would have %d entries, and this board has room for %d" % (total, log.most),
                          "give each store retention.max_entries, or send claw.memory.compact", {"cause": "full"})
+
+
+def _gives_way(log, place, size: int, more: int) -> bool:
+    """Take away the older half of *place*, or as much more as makes room for *size* bytes and *more* entries; return False where that is not enough."""
+    need, keep = log.end + size - log.room, place.count
+    more += sum([place.count for place in log.places]) - log.most
+    with open(log.path, "rb") as file:
+        for i in range(place.first, len(place.offsets)):
+            if place.offsets[i] and keep > 1:
+                need -= ENTRY_BYTES + len(raw(file, place.offsets[i])[2])
+                more -= 1
+                keep -= 1
+                if need <= 0 and more <= 0 and keep <= place.count // 2:
+                    _leave(log, place, file, keep)
+                    return True
+    return False
 
 
 def _write(log, place, store, record: tuple, entries: list):
@@ -124,6 +168,7 @@ def _is_full(log, place, store, now: int) -> bool:
 
 def _compact(log, store, part, strategy: int, now: int) -> tuple:
     before = after = 0
+    bounded(log, store)
     most = store.max_entries or WINDOW
     keep = max(1, most // 2) if strategy == TRUNCATE else most
     for place in [place for place in log.places if place.store == store.name and part in (None, place.part)]:
@@ -131,18 +176,22 @@ def _compact(log, store, part, strategy: int, now: int) -> tuple:
             expire(log, place, store, file, now)
             before += place.count
             if place.count > keep and store.type in (CONVERSATION, SEMANTIC):
-                left, n = keep, 0
-                for i in positions(place):
-                    left -= 1
-                    if not left:
-                        n = head(file, place.offsets[i])[0]
-                        break
-                log.end = append(log.path, struct.pack(">BHI", CUT, place.number, n), log.end)
-                cut(log, place, file, n)
+                _leave(log, place, file, keep)
             after += place.count
     if log.places and log.end:
         tidy(log, now, 0)
     return before, after
+
+
+def _leave(log, place, file, keep: int):
+    """Take away all but the newest *keep* entries, 1 or more."""
+    for i in positions(place):
+        keep -= 1
+        if not keep:
+            n = head(file, place.offsets[i])[0]
+            log.end = append(log.path, struct.pack(">BHI", CUT, place.number, n), log.end)
+            cut(log, place, file, n)
+            break
 
 
 VERBS = {"store": _store, "compact": _compact}

@@ -58,6 +58,16 @@ class Kept:
             return self.stores.run(verb, store, part, details)
         return self.stores.run([(1, verb, store, part, details)])[0][1]
 
+    def lasting(self, work, history, once):
+        """Return a turn's *work* in the console's conversation, as the shell does it."""
+        if IS_BOARD:
+            return self.stores.lasting(work, history, once)
+        from clawlite.core.conversation import store_of
+        from clawlite.core.memories import stores
+        from clawlite.linux.conversation import lasting
+        image = self._agent.image
+        return lasting(work, store_of(stores(image), image.agent.identity), history, self._agent.keep_bytes)
+
     def close(self):
         if IS_BOARD:
             import vfs

@@ -108,9 +108,9 @@ def test_power_that_goes_at_any_moment(micropython, tmp_path):
 def test_the_checker_bites(micropython, tmp_path):
     """A request that is written entry by entry is found out."""
     source = (BOARD / "storewrite.py").read_text()
-    before = "    _write(log, place, store, (request, mark), [("
+    before = "    _write(log, place, store, record, [("
     assert before in source
-    source = source.replace(before, "    for i in range(len(texts)):\n        _write(log, place, store, (request, mark), [(").replace(
+    source = source.replace(before, "    for i in range(len(texts)):\n        _write(log, place, store, record, [(").replace(
         "texts[i]) for i in range(len(texts))])", "texts[i])])").replace("place.last + 1 + i, at", "place.last + 1, at")
     (tmp_path / "storewrite.py").write_text(source)
     assert run(micropython, tmp_path, "power", tmp_path)["wrong"]
@@ -234,7 +234,8 @@ def test_a_board_with_little_memory_takes_so_many_entries(start):
 def test_an_image_that_a_board_cannot_give_is_refused_when_it_boots(start, image, tmp_path):
     text = (GOLDEN / "memory/claw.yaml").read_text()
     for name, type, rest in (("files", "workspace", ""), ("far", "semantic", ", search: { strategy: vector-only }"),
-                             ("short", "semantic", ", compaction: { strategy: summarize }"), ("sealed", "key-value", ", encryption: true")):
+                             ("short", "semantic", ", compaction: { strategy: summarize }"),
+                             ("lines", "conversation", ", backend: filesystem"), ("sealed", "key-value", ", encryption: true")):
         folder = tmp_path / name
         folder.mkdir()
         (folder / "claw.yaml").write_text(text + "        - { name: %s, type: %s%s }\n" % (name, type, rest))

@@ -1,0 +1,89 @@
+"""Turns that an older version kept in ``conversation.log`` come into the log of the stores, once (ADR 0058); loaded when there is such a file.
+
+    4 bytes   seconds since 1970, big-endian; 0 while nobody had set the clock
+    4 bytes   whose turn: CRC-32 of the agent's name, the store and its part
+    2 bytes   how many messages
+    JSON      [[role, text], [role, text, [[id, tool, arguments as sent], ...]], ["tool", text, id, tool, failed], ...]
+
+A turn is a record there as others are, under the id OLD; it bears the CRC-32 of the old one, so that after a power cut this goes on where it
+was.  Then the old file goes; what other agents said on this board stays in it.  What cannot be taken is said, and the agent begins without.
+"""
+import os
+import struct
+import sys
+from binascii import crc32
+
+from appendlog import read, rewrite, start, walk
+from clawlite.core.conversation import store_of
+from clawlite.core.errors import ClawError, InvalidParams
+from clawlite.core.memories import stores
+from storelog import ENTRIES, HEAD, HEAD_BYTES, bounded, records
+from storewrite import OLD, as_text, put
+
+_HEAD = 10
+
+
+def take(log, path: str):
+    """Put the turns of this agent's that the old log at *path* has into that of ``stores.Stores``, the oldest first."""
+    image = log.agent.image
+    store, part = store_of(stores(image), image.agent.identity)
+    key = crc32(("%s\n%s\n%s" % (image.agent.name, store.name, part)).encode())
+    bounded(log, store)
+    try:
+        lost = start(path)[1]
+        done = _last(log)
+        here = not [offset for offset, _ in walk(path) if _mark(path, offset) == done]       # from the first on
+        for offset, length in walk(path):
+            if here and _is_of(path, offset, key):
+                lost += _turn(log, store, part, read(path, offset, length), _mark(path, offset))
+            here = here or _mark(path, offset) == done
+        for offset, _ in walk(path):
+            if not _is_of(path, offset, key):
+                rewrite(path, (place for place in walk(path) if not _is_of(path, place[0], key)))
+                break
+        else:
+            os.remove(path)
+        if lost:
+            sys.stderr.write("clawlite: of the conversation of an older version %d bytes are lost\n" % lost)
+    except (ClawError, OSError) as e:
+        sys.stderr.write("clawlite: the conversation of an older version stays in %s: %s\n" % (path, e))
+
+
+def _is_of(path: str, offset: int, key: int) -> bool:
+    return read(path, offset + 4, 4) == struct.pack(">I", key)
+
+
+def _mark(path: str, offset: int) -> int:
+    """Return what tells a turn from all others: of its place, and its record's CRC-32."""
+    return crc32(read(path, offset - 4, 4), offset) or 1
+
+
+def _last(log) -> int:
+    """Return the mark of the turn that was taken last, 0 before the first."""
+    done = 0
+    for file, kind, _, offset, _ in records(log.path) if log.end else ():
+        if kind == ENTRIES:
+            file.seek(offset)
+            _, _, request, mark, _ = struct.unpack(HEAD, file.read(HEAD_BYTES))
+            done = mark if request == OLD else done
+    return done
+
+
+def _turn(log, store, part: str, payload: bytes, mark: int) -> int:
+    """Put one turn into the log, without what its tools gave where it is too long; return its bytes when it is too long all the same, else 0."""
+    when, _, _ = struct.unpack(">IIH", payload[:_HEAD])
+    rows = log.loads(payload[_HEAD:])
+    for some in (rows, [rows[0], rows[-1]]):
+        entries = [(None, _content(*row), None, None) for row in some]
+        try:
+            put(log, store, part, (OLD, mark), entries, [as_text(log, entry, 0) for entry in entries], when * 1000)
+            return 0
+        except InvalidParams:
+            pass
+    return len(payload)
+
+
+def _content(role: str, text: str, more=None, tool: str = "", failed: bool = False) -> dict:
+    if role == "tool":
+        return {"role": role, "text": text, "id": more, "tool": tool, "failed": failed}
+    return {"role": role, "text": text, "calls": more} if more else {"role": role, "text": text}
