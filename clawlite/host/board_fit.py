@@ -61,6 +61,7 @@ def notes(manifest, board: Profile) -> list[dict]:
         found.append((manifest.settings.where("pins", 0), f"this version drives no pin of {board.name}: they are simulated"))
     if board.runtime == "micropython":
         found += [(model.where(), f"{board.name} asks no world model: {', '.join(names)} acts without {model.name}") for model, names in worlds.named(manifest)]
+        found += board_stores.notes(manifest, board)
     return [{"file": file, "line": line, "message": message} for (file, line), message in found]
 
 

@@ -163,6 +163,9 @@ def test_a_promise_needs_its_store(tmp_path):
      "stores[1].search.fusion: pico keeps no vectors, and there is nothing to join - leave it out, or"),
     ({"type": "semantic", "encryption": True}, "stores[1].encryption: pico encrypts no store - leave it out, or"),
     ({"type": "semantic", "embedding": {"provider_ref": "provider-0", "model": "m", "dimensions": 3}}, "stores[1].embedding: pico keeps no vectors - leave it out, or"),
+    ({"type": "conversation", "backend": "filesystem"}, "stores[1].backend: pico has no files for a store: all of them lie in one log - leave it out, or"),
+    ({"type": "conversation", "backend": "filesystem", "path": "/talks", "max_size_mb": 1},
+     "stores[1].backend: pico has no files for a store: all of them lie in one log - leave it out, and path and max_size_mb too, or"),
     ({"type": "semantic", "backend": "sqlite-vec"}, "stores[1].backend: pico has no sqlite-vec: its stores lie in a log of their own - leave it out, or"),
 ])
 def test_stores_of_a_board(tmp_path, more, said):
@@ -183,7 +186,6 @@ def test_a_limit_that_all_stores_share_is_said_once(tmp_path):
     ({"compaction": {"strategy": "summarize"}}, "stores[0].compaction: pico does not summarize - strategy truncate or sliding-window, or"),
     ({"lifecycle": {"consolidation": "summarize"}}, "stores[0].lifecycle: pico does not summarize - strategy truncate or sliding-window, or"),
     ({"forgetting": {"strategy": "summarize"}}, "stores[0].forgetting: pico does not summarize - strategy truncate or sliding-window, or"),
-    ({"retention": {"max_entries": 501}}, "stores[0].retention.max_entries: pico keeps at most 500 messages of its conversation - set it to 500 or less, or"),
 ])
 def test_what_a_board_does_not_do_with_a_conversation(tmp_path, store, said):
     assert on_pico(tmp_path, dict(store, name="talk", type="conversation")) == ([said] if said else [])
@@ -197,6 +199,19 @@ def on_pico(folder, *stores, **more) -> list:
     except ManifestErrors as e:
         return [line.split(": ", 1)[1].removeprefix("spec.memory.inline.").partition(" another board: ")[0] for line in str(e).splitlines()]
     return []
+
+
+def test_what_is_another_thing_on_a_board_is_a_warning_of_build(tmp_path):
+    """What is no problem there: a conversation without a number, wear saving."""
+    stores = [{"name": "talk", "type": "conversation"}, {"name": "old", "type": "conversation"}]
+    folder = write(tmp_path / "a", *stores, settings='[gateway]\n[memory]\nwear_saving = ["old"]\n')
+    found = board_fit.notes(manifest.load(folder), boards.profile("pico"))
+    assert [note["message"] for note in found] == ["pico keeps the newest 256 messages of talk: it names no retention.max_entries",
+                                                   "wear_saving changes nothing on pico: each request is one append to a log there"]
+    assert [(note["file"].rpartition("/")[2], note["line"] > 0) for note in found] == [("claw.yaml", True), ("clawlite.toml", True)]
+    stores[0]["retention"] = {"max_entries": 300}
+    folder = write(tmp_path / "b", *stores, settings="[gateway]\n")
+    assert board_fit.notes(manifest.load(folder), boards.profile("pico")) == [] == board_fit.notes(manifest.load(folder), None)
 
 
 def test_a_board_reads_no_context_files(tmp_path):
