@@ -49,6 +49,10 @@ def test_9_3_4_for_an_operator_of_level_3():
     check("memory-operator")
 
 
+def test_9_3_4_over_a_conversation_at_the_console():
+    check("talking-console")
+
+
 def test_a_wrong_transcript_is_told():
     transcript = read("gates-console")
     transcript["steps"][1][3][0][1] = "Thrice."

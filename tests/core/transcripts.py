@@ -83,6 +83,8 @@ class Player:
             from store_world import Kept
             self.memory = Kept(self.agent, lambda: EPOCH_MS + self.at)
             self.agent.memories = lambda: Memories(self.agent)
+            if self.console:
+                self.agent.lasting = self.memory.lasting
 
     def clock(self) -> int:
         return self.at

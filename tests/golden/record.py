@@ -1,6 +1,6 @@
 """Record golden transcripts again, and the golden images: ``python tests/golden/record.py``.
 
-``gates``, ``guarded``, ``least``, ``memory`` and ``skills`` are manifests of their own; ``greenhouse`` is the template, of which only the image and tools.py are kept here.
+``gates``, ``guarded``, ``least``, ``memory``, ``skills`` and ``talking`` are manifests of their own; ``greenhouse`` is the template, of which only the image and tools.py are kept here.
 Each ``NAME.steps.json`` holds what goes in: {"agent", "mode", "links", "steps": [[at_ms, what, argument], ...]};
 ``NAME.golden.json`` gets the same with the effects of each step.  Read the difference before you commit it.
 """
@@ -18,7 +18,7 @@ import transcripts                                           # noqa: E402
 
 def files() -> dict[pathlib.Path, bytes]:
     """Return what lies in the agents' folders, built now: {path: bytes}."""
-    built = {HERE / name / "claw.cbor": compiler.build(manifest.load(HERE / name)).data for name in ("gates", "guarded", "least", "memory", "skills")}
+    built = {HERE / name / "claw.cbor": compiler.build(manifest.load(HERE / name)).data for name in ("gates", "guarded", "least", "memory", "skills", "talking")}
     with tempfile.TemporaryDirectory() as folder:
         project = pathlib.Path(folder) / "greenhouse"
         new.new(str(project), offline=True)
