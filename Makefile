@@ -14,7 +14,7 @@ PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p
 WORDS32 := build/words32
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-core test-main ip words32 sshd mosquitto strace test-ext compiler accel report soak bench clean
+.PHONY: help venv run test test-core test-main ip words32 sshd mosquitto strace test-ext compiler accel report soak kernels bench clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -122,6 +122,9 @@ report:
 soak: $(STAMP) strace   ## the long campaigns; repeat one with SEED=N
 	@echo "SEED=$(SEED)"
 	@$(PYTEST) -m soak --hypothesis-seed=$(SEED) tests
+
+kernels:                ## the sandbox on other kernels, in virtual machines: hours; some of them: make kernels VARIANTS="all armhf"
+	@nice -n 10 $(PYTHON) tests/kernels/run.py $(VARIANTS)
 
 bench: $(STAMP)         ## measure this machine
 	@$(BIN)/clawlite bench

@@ -12,17 +12,19 @@ import struct
 import sys
 
 sys.path[:0] = [sys.argv[1], os.path.dirname(os.path.abspath(__file__))]
-_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7, "arm": 0x40000028}
 _NUMBERS = {"x86_64": {"clone": 56, "unshare": 272, "prctl": 157, "seccomp": 317, "mount": 165},
-            "aarch64": {"clone": 220, "unshare": 97, "prctl": 167, "seccomp": 277, "mount": 40}}
+            "aarch64": {"clone": 220, "unshare": 97, "prctl": 167, "seccomp": 277, "mount": 40},
+            "arm": {"clone": 120, "unshare": 337, "prctl": 172, "seccomp": 383, "mount": 21}}
+_MACHINE = os.uname().machine if struct.calcsize("P") == 8 else "arm"         # the kernel's own name is the same for a 32-bit Python
 _COMMON = {"clone3": 435, "openat2": 437, "landlock": 444, "mount_setattr": 442, "memfd": 0}
 NEWUSER = 0x10000000
 
 
 def lack(faults: list):
     """Make the kernel lack *faults* for this process and all that it starts."""
-    numbers = dict(_COMMON, **_NUMBERS[os.uname().machine])
-    code = [(0x20, 0, 0, 4), (0x15, 1, 0, _ARCH[os.uname().machine]), (0x06, 0, 0, 0x7FFF0000), (0x20, 0, 0, 0)]
+    numbers = dict(_COMMON, **_NUMBERS[_MACHINE])
+    code = [(0x20, 0, 0, 4), (0x15, 1, 0, _ARCH[_MACHINE]), (0x06, 0, 0, 0x7FFF0000), (0x20, 0, 0, 0)]
 
     def refuse(name, errno, argument=None, mask=None, value=None):
         rest = [(0x06, 0, 0, 0x50000 | errno)]
@@ -53,7 +55,7 @@ def lack(faults: list):
     code.append((0x06, 0, 0, 0x7FFF0000))
     libc = ctypes.CDLL(None, use_errno=True)
     data = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *one) for one in code), 8 * len(code))
-    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(data)), 16)
+    program = ctypes.create_string_buffer(struct.pack("HP", len(code), ctypes.addressof(data)))
     libc.prctl(38, 1, 0, 0, 0)
     if libc.prctl(22, 2, program, 0, 0):
         raise OSError(ctypes.get_errno(), "faults")

@@ -1,0 +1,105 @@
+"""The sandbox on kernels that this machine does not have: ``make kernels``, or ``python tests/kernels/run.py [--list] [VARIANT...]``.
+
+Each variant is a virtual machine (virtual.py) with a kernel of Debian and a userland for it; with a wrong profile or a failed test the exit
+code is 1.  What the consoles showed is in build/kernels/VARIANT.log.
+"""
+import json
+import os
+import sys
+import time
+
+import virtual
+
+SANDBOX = "tests/linux/sandbox"
+# What depends on the machine's kernel and its calling convention, for machines that are played slowly.
+CORE = [SANDBOX + "/test_%s.py" % name for name in ("closed", "modes", "inside", "limits", "missing", "secretfiles", "cgroups")]
+NO_LANDLOCK = "lsm=lockdown,capability,yama"
+RASPBERRY = NO_LANDLOCK + " cgroup_disable=memory"
+
+
+class Variant:
+    """A kernel as somebody has it.
+
+    kernel, userland  Debian's machine types;  options  of its command line;  sysctl  dict
+    profiles          {user: the profile that is to be found, or None}
+    runs              [(user, profiles that can be built, pytest's arguments)]
+    """
+
+    def __init__(self, what: str, profiles: dict, runs: list, options: str = "", sysctl=None, kernel: str = "amd64", userland: str = "", suite: str = "trixie"):
+        self.what, self.profiles, self.runs, self.options, self.sysctl = what, profiles, runs, options, sysctl or {}
+        self.kernel, self.userland, self.suite = kernel, userland or kernel, suite
+
+
+BOTH = {"root": "N", "maker": "N"}
+VARIANTS = {
+    "all": Variant("everything, cgroup v2 with all controllers", BOTH, [("root", "NL", [SANDBOX]), ("maker", "NL", [SANDBOX])]),
+    "raspberry": Variant("no Landlock, no memory controller", BOTH, [("root", "N", [SANDBOX])], RASPBERRY),
+    "no-users": Variant("no user namespaces for anybody", {"root": "L", "maker": "L"}, [("root", "L", [SANDBOX])], sysctl={"user.max_user_namespaces": "0"}),
+    "root-users": Variant("user namespaces for root alone", {"root": "N", "maker": "L"}, [("maker", "L", [SANDBOX])],
+                          sysctl={"kernel.unprivileged_userns_clone": "0"}),
+    "apparmor": Variant("user namespaces refused by AppArmor", {"root": "N", "maker": "L"}, [("maker", "L", CORE)],
+                        sysctl={"kernel.apparmor_restrict_unprivileged_userns": "1"}),
+    "neither": Variant("no Landlock, no user namespaces", {"root": None, "maker": None}, [("root", "", [SANDBOX + "/test_missing.py"])], NO_LANDLOCK,
+                       {"user.max_user_namespaces": "0"}),
+    "bookworm": Variant("Linux 6.1 with Landlock ABI 2, Python 3.11", BOTH, [("root", "N", [SANDBOX])], suite="bookworm"),
+    "arm64": Variant("64-bit ARM", BOTH, [("root", "NL", CORE)], kernel="arm64"),
+    "armhf": Variant("32-bit programs on 64-bit ARM", BOTH, [("root", "NL", CORE)], kernel="arm64", userland="armhf"),
+    "raspberry64": Variant("64-bit ARM, no Landlock, no memory controller", BOTH, [("root", "N", CORE)], RASPBERRY, kernel="arm64"),
+    "raspberry32": Variant("32-bit programs on 64-bit ARM, no Landlock, no memory controller", BOTH, [("root", "N", CORE)], RASPBERRY, kernel="arm64",
+                           userland="armhf"),
+}
+LIMIT_S = 7200
+
+
+def play(name: str) -> tuple:
+    """Run one variant; return (what went wrong, [lines of its report])."""
+    variant = VARIANTS[name]
+    job = {"sysctl": variant.sysctl, "runs": [{"user": user, "profiles": profiles, "arguments": arguments} for user, profiles, arguments in variant.runs]}
+    shown = virtual.run(variant.suite, variant.kernel, variant.userland, variant.options, json.dumps(job), virtual.TOP / (name + ".log"), LIMIT_S)
+    wrong, lines, is_whole = [], ["%s: %s" % (name, variant.what)], False
+    for line in shown.splitlines():
+        kind, _, rest = line.partition(" ")
+        said = json.loads(rest) if kind.startswith("@@") else {}
+        if kind == "@@kernel":
+            lines.append("  Linux %(release)s %(machine)s, Python %(python)s of %(bits)s bits" % said)
+        elif kind == "@@doctor":
+            found = said.get("found", {})
+            kept = [text.partition(" ")[0] for text in (found.get("limits") or {}).values()][:3]
+            lines.append("  %s: profile %s, limits by %s" % (said["user"], found.get("profile"), ", ".join(kept) or "nothing"))
+            if found.get("profile") != variant.profiles[said["user"]]:
+                wrong.append("%s: profile %s for %s, not %s" % (name, found.get("profile"), said["user"], variant.profiles[said["user"]]))
+        elif kind == "@@run":
+            lines.append("  %s: %s (%d s)" % (said["user"], ", ".join(" ".join(one.split()[1::-1]) for one in said["lines"] if not one.startswith("skipped")),
+                                              said["seconds"]))
+            lines += ["    " + one for one in said["lines"] if one.startswith("skipped")]
+            if said["code"]:
+                wrong.append("%s: tests of %s failed" % (name, said["user"]))
+        is_whole = is_whole or kind == "@@end"
+    return wrong if is_whole else wrong + ["%s: it did not come to its end" % name], lines
+
+
+def main(arguments: list) -> int:
+    if "--list" in arguments:
+        print("\n".join("%-12s %s" % (name, variant.what) for name, variant in VARIANTS.items()))
+        return 0
+    unknown = [name for name in arguments if name not in VARIANTS]
+    if unknown:
+        print("no variant %s; there are: %s" % (unknown[0], ", ".join(VARIANTS)), file=sys.stderr)
+        return 2
+    os.makedirs(virtual.TOP, exist_ok=True)
+    wrong = []
+    for name in arguments or VARIANTS:
+        start = time.monotonic()
+        try:
+            found, lines = play(name)
+        except (RuntimeError, OSError) as e:
+            found, lines = ["%s: %s" % (name, e)], []
+        wrong += found
+        print("\n".join(lines + ["  %d s in all" % (time.monotonic() - start)]), flush=True)
+    for line in wrong:
+        print("WRONG " + line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
