@@ -3,6 +3,8 @@
 1. An id is ``number << 40 | n``: n counts the entries of one place from 1, in the order in which they came.
 2. Times of a place never go back: a clock that was set back stands still there, so that time and order are one.
 3. The newest entry of a place is never deleted, it can only be too old to be shown: no id is given twice.
+4. While nobody has set the clock it is as late as the newest entry of all; an entry that is older than that knew no time, and is as old as the next
+   one that has one.  So a start without a clock brings nothing back, and to set it takes nothing away.
 """
 from clawlite.core.errors import StoreError
 from clawlite.core.memories import KEY_VALUE
@@ -11,6 +13,7 @@ BITS = 40
 MAX_PLACES = 4096               # of one store
 KEPT_MS = 300000                # so long a request is remembered (and its entries, when they are no longer wanted)
 KEPT = 4096                     # requests of one place that are remembered
+SET_MS = 1700000000000          # a clock that shows less has not been set
 
 
 class Place:
@@ -105,9 +108,20 @@ class Places:
         if store.max_entries is not None and store.type != KEY_VALUE:
             floor = max(floor, place.last - store.max_entries + 1)
         if store.max_age_s is not None:
-            place.alive = self.since(place, now_ms - store.max_age_s * 1000, place.alive)
+            place.alive = self.since(place, self.now(now_ms) - store.max_age_s * 1000, place.alive)
+            if place.alive > floor:
+                row = self._db.row("SELECT at FROM entries WHERE id>? AND id<? ORDER BY id DESC LIMIT 1", (place.base, place.alive))
+                if row and row[0] < SET_MS:
+                    place.alive = place.base + 1
             floor = max(floor, place.alive)
         return floor
+
+    def now(self, now_ms: int) -> int:
+        """Return the time; while nobody has set the clock that of the newest entry of all places."""
+        if now_ms >= SET_MS:
+            return now_ms
+        newest = self._db.row("SELECT max((SELECT at FROM entries WHERE id>number<<? AND id<(number+1)<<? ORDER BY id DESC LIMIT 1)) FROM places", (BITS, BITS))[0]
+        return max([now_ms, newest or 0] + [place.at for place in self._known.values()])
 
     def since(self, place, ms: int, low: int) -> int:
         """Return the first id, from *low* on, of an entry that is as young as *ms*; one behind the newest when none is."""

@@ -258,7 +258,7 @@ class Stores:
             return known, (), ()
         if store.type == WORKSPACE:
             self._files.write(store, part, [(entry[0], text) for entry, (text, _) in zip(entries, texts)])
-        place.at = max(now, place.at)
+        place.at = max(self._places.now(now), place.at)
         request, rows, vectors, id = self._request(request_id, mark, place, len(entries)), [], [], place.last
         for number, ((key, _, metadata, vector), (text, is_json)) in enumerate(zip(entries, texts)):
             id += 1

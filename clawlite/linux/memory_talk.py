@@ -12,6 +12,7 @@ from clawlite.linux import memory_search
 from clawlite.linux.memory_compact import SUMMARY_BYTES, SUMMARY_LEAST, WINDOW
 from clawlite.linux.memory_entry import text_of, told
 from clawlite.linux.memory_lines import FILE, MAX_BYTES, Lines, Record, known
+from clawlite.linux.memory_places import SET_MS
 from clawlite.linux.memory_reading import MAX_ANSWER
 from clawlite.linux.memory_sql import failure
 
@@ -57,9 +58,20 @@ class Talk:
 
     def _alive(self, lines, store) -> list:
         """Return [(n, at, content, key, metadata), ...] of what age and number have left."""
-        oldest = self._clock() - store.max_age_s * 1000 if store.max_age_s is not None else 0
-        found = [(record.n + place, record.at, *entry) for record in lines.records if record.at >= oldest for place, entry in enumerate(record.entries)]
+        records, young = lines.records, 0
+        if store.max_age_s is not None:
+            oldest = self._now(lines) - store.max_age_s * 1000
+            while young < len(records) and records[young].at < oldest:
+                young += 1
+            if young and records[young - 1].at < SET_MS:        # as memory_places.py has it
+                young = 0
+        found = [(record.n + place, record.at, *entry) for record in records[young:] for place, entry in enumerate(record.entries)]
         return found[-store.max_entries:] if store.max_entries is not None else found
+
+    def _now(self, lines) -> int:
+        """Return the time; while nobody has set the clock that of the newest entry."""
+        now = self._clock()
+        return now if now >= SET_MS or not lines.records else max(now, lines.records[-1].at)
 
     def _store(self, lines, store, part: str, details: tuple) -> dict:
         request_id, entries = details[:2]

@@ -41,7 +41,7 @@ class Kept:
         if IS_BOARD:
             from jsontext import dumps, loads
             from stores import Stores
-            self.stores = Stores(self._agent, "/disk/memory.log", lambda: self._clock() // 1000, 4096, (loads, dumps))
+            self.stores = Stores(self._agent, "/disk/memory.log", lambda: self._clock() // 1000 or None, 4096, (loads, dumps))
             return
         from clawlite.linux.jsontext import dumps, loads
         from clawlite.linux.memory_box import Boxes

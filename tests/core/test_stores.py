@@ -103,6 +103,64 @@ def test_the_clock_that_was_set_back_stands_still():
     world.close()
 
 
+def test_what_was_too_old_stays_forgotten_without_a_clock():
+    """A start before the clock is set: the newest time of all stores counts; also after the log was written anew, and compacted."""
+    world = World(record("young", SEMANTIC, max_age_s=60, max_entries=40), record("other", KEY_VALUE))
+    world.put("young", "first")
+    world.now += 30000
+    world.put("young", "second")
+    world.now += 40000
+    world.put("other", "late", key="k")
+    now, world.now = world.now, 0
+    for _ in range(2):
+        world.again()
+        assert world.all("young") == ["second"] and world.search("young", "first second") == ["second"]
+    world.now = now + 30000
+    assert world.all("young") == []
+    for number in range(120):
+        world.put("other", "x" * number, key="n")
+    world.now = 0
+    for _ in range(2):
+        world.again()
+        assert world.search("young", "first second") == [] and world.do("compact", "young", None, WINDOW) == (0, 0)
+    world.close()
+
+
+def test_the_newest_time_is_known_when_its_entry_is_gone():
+    world = World(record("young", SEMANTIC, max_age_s=60), record("few", SEMANTIC, max_entries=1), record("other", KEY_VALUE))
+    world.put("young", "old")
+    world.now += 100000
+    world.put("few", "timed")
+    world.now = 0
+    world.again()
+    world.put("few", "untimed")
+    for number in range(120):
+        world.put("other", "x" * number, key="n")
+    for _ in range(2):
+        assert world.search("young", "old") == [] and world.search("few", "timed untimed") == ["untimed"]
+        world.again()
+    world.close()
+
+
+def test_what_came_before_the_clock_was_set_is_as_old_as_what_came_next():
+    world = World(record("young", SEMANTIC, max_age_s=60))
+    world.now = 0
+    world.put("young", "note one")
+    assert world.search("young", "note") == ["note one"]
+    world.again()
+    world.now = 1800000000000
+    assert world.search("young", "note") == ["note one"], "to set the clock takes nothing away"
+    world.put("young", "note two")
+    for _ in range(2):
+        assert world.search("young", "note") == ["note two", "note one"]
+        world.again()
+    world.now += 61000
+    assert world.search("young", "note") == []
+    world.put("young", "note three")
+    assert world.search("young", "note") == ["note three"]
+    world.close()
+
+
 def test_a_request_is_stored_once():
     world = World(record("s"))
     id = "C1A00000-0000-4000-8000-00000000ABCD".lower()

@@ -71,6 +71,24 @@ def test_age_and_number_are_bounds(world, one):
     assert world.all(one) == ["4"]
 
 
+@pytest.mark.parametrize("one", [paper(max_age_s=60), store(max_age_s=60), store(max_age_s=60, saves_wear=True)], ids=["files", "database", "journal"])
+def test_a_clock_that_nobody_has_set_brings_nothing_back_and_takes_nothing_away(world, one):
+    now, world.now = world.now, 5000
+    world.put(one, "untimed")
+    world.now = now
+    assert world.again().all(one) == ["untimed"]
+    world.put(one, "first")
+    assert world.again().all(one) == ["untimed", "first"]
+    world.now += 61000
+    world.put(one, "second")
+    for _ in range(2):
+        assert world.again().all(one) == ["second"]
+        world.now = 7000
+    assert world.all(one) == ["second"] and world.put(one, "third") and world.all(one) == ["second", "third"]
+    world.now = now + 122000
+    assert world.all(one) == []
+
+
 @pytest.mark.parametrize("make", [paper, store], ids=["files", "database"])
 def test_compaction(world, make):
     one = make(max_entries=10, compaction=TRUNCATE)
