@@ -158,7 +158,7 @@ def sandbox(image: str, rounds: int) -> dict:
         is_busy = property(lambda self: bool(ended))
 
         def prepare(self):
-            pass
+            os.makedirs(self._workspace, exist_ok=True)         # as the server's start does
 
         def _send(self, number, *_):
             ended.append((number, (True, dict(value))))
@@ -184,7 +184,7 @@ def sandbox(image: str, rounds: int) -> dict:
     assert b'"isError":false' in sink.last, sink.last
     of_it = made.handlers
     job = jobs.Command(["/bin/sh", "-c", "true"])
-    found = blocks([one, lambda: plan.make(of_it._profile, job, of_it._image.workspace, [of_it._state], 30000)], rounds)
+    found = blocks([one, lambda: plan.make(of_it._profile, job, of_it._image.workspace, [of_it._state])], rounds)
     made.log.close()
     return {"no child": found[0], "of it: the plan": found[1]}
 

@@ -94,7 +94,7 @@ def test_without_namespaces_a_file_tool_may_still_change_what_is_above_a_denied_
     os.makedirs(folder + "/sub")
     allowed = {}
     for name, arguments in (("write-file", {"path": "x", "content": "y"}), ("exec-shell", {"command": "ls"})):
-        made = plan.make(tools._profile, tools.job(1, name, arguments), folder, [str(tmp_path / "state")], None)
+        made = plan.make(tools._profile, tools.job(1, name, arguments), folder, [str(tmp_path / "state")])
         plan.for_landlock(made, landlock.around, landlock.listable)
         allowed[name] = [path for path, _ in made["allowed"] if path.startswith(str(tmp_path))]
     assert allowed == {"write-file": [folder], "exec-shell": [folder + "/sub"]}

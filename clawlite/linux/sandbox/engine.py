@@ -7,7 +7,6 @@
 4. The agent is made non-dumpable: no process of the same user reads its memory, environment or descriptors from /proc.
 """
 import array
-import marshal
 import os
 import select
 import sys
@@ -18,6 +17,7 @@ from clawlite.core.errors import ClawError, Denied, InvalidParams, ParseError, P
 from clawlite.core.handlers import question
 from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.sandbox import plan as plans, spawn
+from clawlite.linux.sandbox.planned import Planned
 from clawlite.linux.wire import now_ms as clock
 
 MAX_CALLS = 16
@@ -26,6 +26,7 @@ MAX_MESSAGE = 65536
 MAX_MESSAGE_TEXT = 4000         # characters of an error's message, and of its hint
 LATE_MS = 3000                  # a warden that says nothing for so long after the end of its time is ended with its sandbox
 NOBODY = 65534
+_FLAGS = _socket.MSG_CMSG_CLOEXEC | _socket.MSG_DONTWAIT
 _ERRORS = {cls.code: cls for cls in (ClawError, Denied, SandboxDenied, InvalidParams, ToolTimeout, ProviderError, QuotaExceeded)}
 
 
@@ -57,7 +58,7 @@ class Engine:
         self._hidden = [os.path.realpath(path) for path in hidden]
         self._proxy = proxy
         self._uid = uid if os.geteuid() == 0 else None
-        self._relaxed = relaxed
+        self._plans = Planned(workspace, self._hidden, relaxed)
         self._modules = list(modules)
         self._calls = {}                # number -> _Call
         self._lines = {}                # fd -> (call, is the warden's)
@@ -87,9 +88,10 @@ class Engine:
         try:
             if profile.network and self._proxy is None:
                 raise self._denied(profile, "its children would need a proxy", ["proxy"], "set the sandbox's network to deny")
-            plan = plans.make(profile, job, self._workspace, self._hidden, None if due_ms is None else max(due_ms - now_ms, 0),
-                              self._relaxed)
-            self._begin(number, profile, job, plan, job.pack(), now_ms).again = plan, now_ms
+            timeout_ms = profile.timeout_ms
+            if due_ms is not None and (timeout_ms is None or due_ms - now_ms < timeout_ms):
+                timeout_ms = max(due_ms - now_ms, 0)
+            self._begin(number, profile, job, timeout_ms, job.pack(), now_ms).again = timeout_ms, now_ms
         except ClawError as e:
             return False, e
         except ValueError as e:
@@ -99,32 +101,31 @@ class Engine:
             return False, ClawError("the sandbox cannot be started: %s" % e.strerror, "try again, or see: clawlite doctor")
         return None
 
-    def _begin(self, number: int, profile, job, plan: dict, packed: bytes, now_ms: int) -> _Call:
+    def _begin(self, number: int, profile, job, timeout_ms, packed: bytes, now_ms: int) -> _Call:
+        plan = self._plans.memory(profile, job)
         self.prepare()
         try:
-            return self._send(number, profile, job, plan, packed, now_ms)
+            return self._send(number, profile, job, plan, timeout_ms, packed, now_ms)
         except (BrokenPipeError, ConnectionResetError):         # the server died since, and has not heard of this call
             self._lose()
             self.prepare()
-            return self._send(number, profile, job, plan, packed, now_ms)
+            return self._send(number, profile, job, plan, timeout_ms, packed, now_ms)
 
-    def _send(self, number: int, profile, job, plan: dict, packed: bytes, now_ms: int) -> _Call:
+    def _send(self, number: int, profile, job, plan: int, timeout_ms, packed: bytes, now_ms: int) -> _Call:
         talk, their_talk = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         line, their_line = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-        fds = [their_talk.fileno(), their_line.fileno()]
-        memory = [spawn.memory("plan", marshal.dumps(plan)), spawn.memory("job", packed)]
+        line.send(b"J")                 # its warden reads it when it begins: nothing has happened until then
+        memory = spawn.memory("job", packed)
         try:
-            self._server[1].sendmsg([b"J"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", memory + fds))])
+            self._server[1].sendmsg([b"J" if timeout_ms is None else b"J%d" % timeout_ms], [
+                (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", (plan, memory, their_talk.fileno(), their_line.fileno())))])
         finally:
-            for fd in memory:
-                os.close(fd)
+            os.close(memory)
             their_talk.close()
             their_line.close()
-        late = None if plan["timeout_ms"] is None else now_ms + plan["timeout_ms"] + LATE_MS
-        call = self._calls[number] = _Call(number, profile, job, talk, line, late)
-        for end, is_warden in ((talk, False), (line, True)):
-            end.setblocking(False)
-            self._lines[end.fileno()] = call, is_warden
+        call = self._calls[number] = _Call(number, profile, job, talk, line, None if timeout_ms is None else now_ms + timeout_ms + LATE_MS)
+        for end in (line,) if job.KIND == "command" else (line, talk):      # of a program that did not start, talk is read at the end
+            self._lines[end.fileno()] = call, end is line
             self._epoll.register(end, select.EPOLLIN)
         return call
 
@@ -137,7 +138,7 @@ class Engine:
         answer = {"text": outcome[1]} if outcome[0] else {"message": error.message, "hint": error.hint, "code": error.code}
         fd = spawn.memory("answer", dumps(answer).encode())
         try:
-            call.talk.sendmsg([b"A"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [fd]))])
+            call.talk.sendmsg([b"A"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [fd]))], _socket.MSG_DONTWAIT)
         except OSError:                 # it has ended, and its warden will say so
             pass
         finally:
@@ -149,7 +150,7 @@ class Engine:
         server = self._server           # one that is started meanwhile may have the descriptor of the last one, and has said nothing yet
         for fd, _ in self._epoll.poll(0):
             if fd in self._lines:
-                self._read(fd, *self._lines[fd])
+                self._read(*self._lines[fd])
             elif server is not None and server is self._server and fd == server[1].fileno():
                 self._hear()
         for call in list(self._calls.values()):
@@ -179,25 +180,27 @@ class Engine:
         for call in list(self._calls.values()):
             self._drop(call)
         self._lose()
+        self._plans.close()
         self._epoll.close()
 
     # -- what comes
 
-    def _read(self, fd: int, call, is_warden: bool):
+    def _read(self, call, is_warden: bool):
+        is_unread = False
         while call.number in self._calls:
             end = call.line if is_warden else call.talk
             if end is None:
                 return
             try:
-                data, extra, _, _ = end.recvmsg(MAX_MESSAGE, _socket.CMSG_SPACE(4) if is_warden else 0, _socket.MSG_CMSG_CLOEXEC)
+                data, extra, _, _ = end.recvmsg(MAX_MESSAGE, _socket.CMSG_SPACE(4) if is_warden else 0, _FLAGS)
             except BlockingIOError:
                 return
-            except OSError:
-                data, extra = b"", ()
+            except OSError as e:
+                data, is_unread = b"", isinstance(e, ConnectionResetError)
             if not data:
                 self._forget(call, is_warden)
                 if is_warden:
-                    self._broken(call)
+                    self._broken(call, is_unread)
                 return
             if is_warden:
                 self._warden(call, data, extra)
@@ -206,9 +209,7 @@ class Engine:
 
     def _warden(self, call, data: bytes, extra):
         kind = data[:1]
-        if kind == b"B":
-            call.again = None
-        elif kind == b"O":
+        if kind == b"O":
             call.output.append(data[1:])
         elif kind == b"P" and extra:
             call.door = self._proxy(call.profile)
@@ -216,15 +217,15 @@ class Engine:
         elif kind == b"E":
             self._end(call, self._outcome(call, loads(data[1:])))
 
-    def _broken(self, call):
+    def _broken(self, call, is_unread: bool):
         """The warden has gone.  A call that it had not begun is begun again, once: the server was killed with it."""
-        if call.again is not None:
-            plan, now_ms = call.again
+        if call.again is not None and is_unread:
+            timeout_ms, now_ms = call.again
             self._drop(call)
             try:
-                self._begin(call.number, call.profile, call.job, plan, call.job.pack(), now_ms)
+                self._begin(call.number, call.profile, call.job, timeout_ms, call.job.pack(), now_ms)
                 return
-            except OSError:
+            except (ClawError, OSError):
                 self._calls[call.number] = call
         self._end(call, (False, ClawError("the sandbox ended before its call did", "try again")))
 
@@ -259,7 +260,7 @@ class Engine:
         if "refused" in end:
             return False, self._denied(call.profile, end["refused"], None, end["hint"])
         if call.talk is not None:
-            self._read(call.talk.fileno(), call, False)         # what the child said last may lie behind what its warden said
+            self._read(call, False)         # what the child said last may lie behind what its warden said
         ended = end["ended"]
         if ended == "timeout_ms" and not (call.outcome and call.outcome[0]):
             return False, ToolTimeout("the call did not end in time and was ended with all that it started")
@@ -316,8 +317,8 @@ class Engine:
     def _forget(self, call, is_warden: bool):
         end = call.line if is_warden else call.talk
         if end is not None:
-            self._epoll.unregister(end)
-            del self._lines[end.fileno()]
+            if self._lines.pop(end.fileno(), None):
+                self._epoll.unregister(end)
             end.close()
             setattr(call, "line" if is_warden else "talk", None)
 

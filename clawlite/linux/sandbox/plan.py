@@ -42,14 +42,14 @@ def workspace_of(profile, folder: str, real=os.path.realpath) -> tuple:
     return None, False
 
 
-def make(profile, job, workspace: str, hidden: list, due_ms, relaxed=()) -> dict:
-    """Return the plan for *job* under *profile*, for profile N and L both.
+def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = None) -> dict:
+    """Return the plan for *job* under *profile*, for profile N and L both; the milliseconds that one call has are told with the call.
 
     workspace  the folder behind /workspace;  hidden  real paths that no tool sees
-    due_ms     milliseconds that the call may take, or None
+    known      dict that gets {path: where its links lead} of all that were followed, or None
     Raises ``SandboxDenied`` for a mount that is hidden.
     """
-    known = {}
+    known = {} if known is None else known
 
     def real(path):                     # each link is read once
         if path not in known:
@@ -76,12 +76,12 @@ def make(profile, job, workspace: str, hidden: list, due_ms, relaxed=()) -> dict
     cwd = job.cwd or (_seen(folder, mounts) if folder is not None else "")
     return {
         "kind": job.KIND, "name": profile.name, "network": profile.network, "whole": whole,
-        "mounts": _python(job, whole) + mounts, "veils": _veils(hidden, folder, whole), "masks": masks, "pins": _pins(mounts, masks, whole),
+        "mounts": _python(job, whole, real) + mounts, "veils": _veils(hidden, folder, whole), "masks": masks, "pins": _pins(mounts, masks, whole),
         "absent": _absent(profile, job, mounts, denied, whole), "is_own": folder is not None and _covers(hidden, folder),
         "denied": denied, "hidden": hidden, "folder": folder, "relaxed": sorted(relaxed), "cwd": cwd or "", "env": _environment(),
         "memory_mb": profile.memory_mb, "cpu_shares": profile.cpu_shares, "max_processes": profile.max_processes,
         "max_open_files": profile.max_open_files, "max_output_bytes": profile.max_output_bytes or MAX_OUTPUT,
-        "timeout_ms": _earlier(profile.timeout_ms, due_ms), "tmp_mb": min(TMP_MB, profile.memory_mb or TMP_MB), "tmp": os.environ.get("TMPDIR") or "/tmp",
+        "tmp_mb": min(TMP_MB, profile.memory_mb or TMP_MB), "tmp": os.environ.get("TMPDIR") or "/tmp",
         "room": job.most if job.KIND != "builtin" and writable else None, "gives_files": profile.injection == FILE and job.KIND != "builtin",
     }
 
@@ -122,12 +122,12 @@ def _seen(folder: str, mounts: list) -> str:
     return folder if any(target == folder for _, target, _ in mounts) else "/workspace"
 
 
-def _python(job, whole: int) -> list:
+def _python(job, whole: int, real) -> list:
     """Return the mounts that a function needs: the interpreter that runs it, and clawlite."""
     if job.KIND == "command" or whole:
         return []
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    paths = {os.path.realpath(p) for p in [sys.prefix, sys.base_prefix, package] + [p for p in sys.path if p.endswith("-packages")]}
+    paths = {real(p) for p in [sys.prefix, sys.base_prefix, package] + [p for p in sys.path if p.endswith("-packages")]}
     paths = {p for p in paths if not _covers(_SYSTEM, p)}
     return [(p, p, False) for p in sorted(paths) if not _covers(list(paths - {p}), p)]
 
@@ -180,10 +180,6 @@ def _absent(profile, job, mounts: list, denied: list, whole: int) -> list:
 
 def _environment() -> dict:
     return {"PATH": PATH, "LANG": "C.UTF-8"}
-
-
-def _earlier(one, other):
-    return other if one is None else one if other is None else min(one, other)
 
 
 def for_namespaces(plan: dict):

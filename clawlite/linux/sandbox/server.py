@@ -176,10 +176,12 @@ def _refuse_all(control, found: dict):
     """Where nothing can be confined: say so to every call, until the agent goes."""
     reason = "this machine does not let a process be confined: %s" % ", ".join(found["missing"])
     while True:
-        fds = warden.take(control)
-        if fds is None:
+        call = warden.take(control)
+        if call is None:
             return
+        fds = call[0]
         line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, fds[3])
+        line.recv(1)
         watch.tell(line, b"E" + dumps({"refused": reason, "hint": probe.hint(found)}).encode())
         line.close()
         for fd in fds[:3]:

@@ -51,9 +51,9 @@ def wait(pid: int):
     os.waitpid(pid, 0)
 
 
-def memory(name: str, data: bytes) -> int:
+def memory(name: str, data: bytes, flags: int = os.MFD_CLOEXEC) -> int:
     """Return a descriptor of memory that holds *data*: a message of any length that never waits for its reader."""
-    fd = os.memfd_create(name)
+    fd = os.memfd_create(name, flags)
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest):]

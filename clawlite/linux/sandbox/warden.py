@@ -3,7 +3,8 @@
 In profile N it is pid 1 of the call's own pid namespace: when it goes, the kernel ends all that is left in there.  In profile L it
 is the subreaper of the call: whatever loses its parent becomes its child, so that the tree is dead when nobody is left.
 It reads what the tool writes, keeps the time, looks at memory and processes, and tells the agent how it ended, in messages:
-B (it begins: until then nothing has happened), P (a listening socket for the proxy), O (a part of the output), E (the end).  A closed line to the agent is an order to end.
+P (a listening socket for the proxy), O (a part of the output), E (the end).  A closed line to the agent is an order to end.
+The agent's own message is one byte, which lies unread until the warden begins: a line that breaks before tells the agent so (ECONNRESET).
 """
 import array
 import marshal
@@ -53,35 +54,35 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
         os._exit(71)
     asks = modes.Modes(int.from_bytes(extra[0][2][:4], sys.byteorder), uid) if extra else None
     calls = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, control)
-    fds = take(calls)
+    call = take(calls)
     calls.close()
-    if fds is None:                                     # the agent has gone
+    if call is None:                                     # the agent has gone
         os._exit(0)
     os.write(taken, b"T")
     os.close(taken)
     if found["profile"] == "L":                         # here nobody else ends what the child left behind: so not before that is done
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 0)
-    _run(fds, found, uid, pid, ours, life, group, asks)
+    _run(*call, found, uid, pid, ours, life, group, asks)
 
 
 def take(calls):
-    """Return the descriptors of the next call: plan, job, the child's line to the agent, ours; None when the agent has gone."""
+    """Return (descriptors of the next call: plan, job, the child's line to the agent, ours; milliseconds it has, or None); None when the agent has gone."""
     size = 4 * 4
-    data, extra, _, _ = calls.recvmsg(16, _socket.CMSG_SPACE(size), _socket.MSG_CMSG_CLOEXEC)
+    data, extra, _, _ = calls.recvmsg(64, _socket.CMSG_SPACE(size), _socket.MSG_CMSG_CLOEXEC)
     if not data or not extra:
         return None
     fds = array.array("i")
     fds.frombytes(extra[0][2][:size])
-    return fds.tolist()
+    return fds.tolist(), int(data[1:]) if len(data) > 1 else None
 
 
-def _run(fds: list, found: dict, uid, pid: int, to_child, life: int, group, asks):
+def _run(fds: list, timeout_ms, found: dict, uid, pid: int, to_child, life: int, group, asks):
     plan_fd, job_fd, talk, line = fds
     agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
-    watch.tell(agent, b"B")
+    agent.recv(1)                                       # it has begun: until then the agent may have it begun again
     plan = marshal.loads(os.pread(plan_fd, os.fstat(plan_fd).st_size, 0))
     try:
-        plan.update(profile=found["profile"], uid=uid, own_users=found["own_users"],
+        plan.update(timeout_ms=timeout_ms, profile=found["profile"], uid=uid, own_users=found["own_users"],
                     landlock=found["landlock"] if found["profile"] == "L" else None)
         try:
             plan["kept"] = group.limit(plan) if group else []           # the rest is kept by the child and the watch

@@ -1,6 +1,9 @@
 """Jobs and their outcomes, whatever profile this machine has."""
+import array
 import os
+import select
 import signal
+import socket
 import time
 
 import pytest
@@ -220,4 +223,63 @@ def test_the_server_comes_back_when_it_has_died(tmp_path):
             engine.poll()
         assert player.run(profile(), _shell("echo again"))[1]["output"] == "again\n"
     finally:
+        engine.close()
+
+
+def _take(calls) -> tuple:
+    """Return (the warden's line, the other descriptors) of the next call, as a warden takes it."""
+    data, extra, _, _ = calls.recvmsg(64, socket.CMSG_SPACE(16))
+    fds = array.array("i")
+    fds.frombytes(extra[0][2])
+    return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds[3]), fds[:3]
+
+
+def _gone(line, fds):
+    line.close()
+    for fd in fds:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_what_had_not_begun_is_begun_again_once(tmp_path, begins):
+    engine = Engine(str(tmp_path), [])
+    ours, server = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    engine._server = os.posix_spawn("/bin/true", ["true"], {}), ours
+    engine._epoll.register(ours, select.EPOLLIN)
+    try:
+        assert engine.start(1, profile(), _shell("true"), None, 0) is None
+        line, fds = _take(server)
+        if begins:
+            assert line.recv(16) == b"J"
+        _gone(line, fds)
+        ended = engine.poll(0)
+        if not begins:
+            assert ended == []
+            _gone(*_take(server))                       # not twice
+            ended = engine.poll(0)
+        (number, (done, error)), = ended
+        assert number == 1 and not done and error.message == "the sandbox ended before its call did"
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.recv(64)
+    finally:
+        server.close()
+        engine.close()
+
+
+def test_the_time_of_a_call_is_the_shorter_one(tmp_path):
+    engine = Engine(str(tmp_path), [])
+    ours, server = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    engine._server = os.posix_spawn("/bin/true", ["true"], {}), ours
+    engine._epoll.register(ours, select.EPOLLIN)
+    try:
+        for number, (limit, due, told) in enumerate([(None, None, b"J"), (500, None, b"J500"), (None, 1300, b"J300"), (500, 1300, b"J300"),
+                                                     (200, 1300, b"J200"), (None, 900, b"J0")]):
+            assert engine.start(number, profile(timeout_ms=limit), _shell("true"), due, 1000) is None
+            assert server.recv(64, socket.MSG_PEEK) == told
+            line, fds = _take(server)
+            line.recv(1)
+            _gone(line, fds)
+    finally:
+        server.close()
         engine.close()

@@ -1,0 +1,71 @@
+"""The plans of one engine, as memory that wardens read: each is worked out once, and holds as long as nothing it was made of has changed.
+
+What it was made of: the profile, the kind of job, where links lead, and which denied paths are there.  All of that is looked at
+for each call; only what follows from it is not worked out again.  A plan holds nothing of a call, and nobody can write to its memory.
+"""
+import fcntl
+import marshal
+import os
+
+from clawlite.linux.sandbox import plan as plans, spawn
+
+
+class Planned:
+    """*workspace*, *hidden*, *relaxed*: see ``plan.make``."""
+
+    def __init__(self, workspace: str, hidden: list, relaxed):
+        self._of = workspace, hidden, relaxed
+        self._kept = {}                 # kind of job -> (what tells one profile and job from another, {path: where it leads}, {denied: is there}, fd)
+
+    def memory(self, profile, job) -> int:
+        """Return the descriptor of the plan for *job* under *profile*, as marshal has it; it stays this object's.
+
+        Raises ``SandboxDenied``, as ``plan.make`` does.
+        """
+        told = tuple(vars(profile).values()), job.cwd, job.most, os.environ.get("TMPDIR")
+        kept = self._kept.get(job.KIND)
+        if kept is not None and kept[0] == told and _holds(kept[1], kept[2]):
+            return kept[3]
+        leads = {}
+        plan = plans.make(profile, job, *self._of, leads)
+        there = {path: os.path.lexists(path) for path in plan["denied"]}
+        fd = spawn.memory("plan", marshal.dumps(plan), os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+        self._forget(job.KIND)
+        self._kept[job.KIND] = (tuple([list(one) if type(one) is list else one for one in told[0]]),) + told[1:], leads, there, fd
+        return fd
+
+    def close(self):
+        """Give all memory back."""
+        for kind in list(self._kept):
+            self._forget(kind)
+
+    def _forget(self, kind: str):
+        kept = self._kept.pop(kind, None)
+        if kept is not None:
+            os.close(kept[3])
+
+
+def _holds(leads: dict, there: dict) -> bool:
+    """Return whether each path still leads where it led, and what was there is, and nothing else."""
+    for path, real in leads.items():
+        if not _is_at(path, real):
+            return False
+    for path, was in there.items():
+        if os.path.lexists(path) != was:
+            return False
+    return True
+
+
+def _is_at(path: str, real: str) -> bool:
+    """Return whether ``os.path.realpath`` of *path* is *real*.  Cost: three system calls where it is, whatever its length."""
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            if os.readlink("/proc/self/fd/%d" % fd) == real:        # the kernel's own name of what it has opened: no link is in it
+                return True
+        finally:
+            os.close(fd)
+    except OSError:                     # it is not there, or no /proc is
+        pass
+    return os.path.realpath(path) == real

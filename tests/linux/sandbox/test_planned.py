@@ -1,0 +1,160 @@
+"""Plans that stay: for as long as nothing that they were made of has changed, and nobody can write to them."""
+import errno
+import marshal
+import os
+
+import pytest
+from sandboxes import profile
+
+from clawlite.core.errors import SandboxDenied
+from clawlite.core.profile import FULL
+from clawlite.linux.sandbox import plan as plans
+from clawlite.linux.sandbox.jobs import Builtin, Command
+from clawlite.linux.sandbox.planned import Planned, _is_at
+
+JOB = Command(["true"])
+
+
+@pytest.fixture
+def planned(tmp_path):
+    made = Planned(str(tmp_path / "workspace"), [], frozenset(["max_processes"]))
+    yield made
+    made.close()
+
+
+def _said(fd: int) -> dict:
+    return marshal.loads(os.pread(fd, 65536, 0))
+
+
+def _fresh(planned, profile, job=JOB) -> dict:
+    return marshal.loads(marshal.dumps(plans.make(profile, job, *planned._of)))
+
+
+def test_it_is_what_a_new_one_would_be_and_is_made_once(planned):
+    for one, job in ((profile(), JOB), (profile(network=1, memory_mb=64, denied=["/etc/shadow"]), JOB), (profile(files=FULL, timeout_ms=5), JOB),
+                     (profile(), Builtin("clawlite.core.uri", "parse", {}))):
+        fd = planned.memory(one, job)
+        assert _said(fd) == _fresh(planned, one, job)
+        made, plans.make = plans.make, None
+        try:
+            assert planned.memory(one, job) == fd
+        finally:
+            plans.make = made
+
+
+def test_a_link_that_leads_elsewhere(planned, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    workspace = tmp_path / "workspace"
+    workspace.symlink_to("a")
+    assert _said(planned.memory(profile(), JOB))["folder"] == str(tmp_path / "a")
+    workspace.unlink()
+    workspace.symlink_to("b")
+    assert _said(planned.memory(profile(), JOB))["folder"] == str(tmp_path / "b")
+    workspace.unlink()                                  # nothing there
+    assert _said(planned.memory(profile(), JOB))["folder"] == str(workspace)
+    workspace.symlink_to("a")
+    assert _said(planned.memory(profile(), JOB))["folder"] == str(tmp_path / "a")
+
+
+def test_a_link_above_it(planned, tmp_path):
+    """The folder itself is the same; a folder on its way is another one now."""
+    real = tmp_path / "real"
+    (real / "w").mkdir(parents=True)
+    other = tmp_path / "other"
+    (other / "w").mkdir(parents=True)
+    link = tmp_path / "link"
+    link.symlink_to("real")
+    one = profile(mounts=(("/workspace", True), (str(link / "w"), True)))
+    assert str(real / "w") in [source for source, _, _ in _said(planned.memory(one, JOB))["mounts"]]
+    link.unlink()
+    link.symlink_to("other")
+    assert str(other / "w") in [source for source, _, _ in _said(planned.memory(one, JOB))["mounts"]]
+
+
+def test_a_denied_path_that_comes_and_goes(planned, tmp_path):
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    denied = workspace / "secret"
+    one = profile(denied=["/workspace/secret"])
+    assert _said(planned.memory(one, JOB))["absent"] == [str(denied)]
+    denied.mkdir()
+    assert _said(planned.memory(one, JOB))["absent"] == []
+    denied.rmdir()
+    assert _said(planned.memory(one, JOB))["absent"] == [str(denied)]
+    denied.symlink_to("/etc")                           # it leads elsewhere: that is denied, and so is what it is called
+    assert _said(planned.memory(one, JOB)) == _fresh(planned, one)
+
+
+def test_another_profile_and_one_that_was_changed(planned, tmp_path):
+    first = profile()
+    assert _said(planned.memory(first, JOB))["network"] == 0
+    assert _said(planned.memory(profile(network=2), JOB))["network"] == 2
+    first.denied.append("/etc")
+    assert _said(planned.memory(first, JOB))["denied"] == ["/etc"]
+    first.denied.append("/usr/share")
+    assert _said(planned.memory(first, JOB))["denied"] == ["/etc", "/usr/share"]
+
+
+def test_another_folder_to_start_in(planned):
+    assert _said(planned.memory(profile(), JOB))["cwd"] == "/workspace"
+    assert _said(planned.memory(profile(), Command(["true"], "/tmp")))["cwd"] == "/tmp"
+
+
+def test_what_is_refused_is_refused_each_time(tmp_path):
+    planned = Planned(str(tmp_path / "workspace"), [str(tmp_path)], ())
+    for _ in range(2):
+        with pytest.raises(SandboxDenied):
+            planned.memory(profile(mounts=((str(tmp_path), False),)), JOB)
+
+
+def test_nobody_writes_to_it(planned):
+    fd = planned.memory(profile(), JOB)
+    for change in (lambda: os.pwrite(fd, b"x", 0), lambda: os.ftruncate(fd, 0), lambda: os.ftruncate(fd, 65536)):
+        with pytest.raises(OSError) as caught:
+            change()
+        assert caught.value.errno == errno.EPERM
+
+
+def test_where_a_path_leads(tmp_path):
+    """The short look says what ``os.path.realpath`` says, for whatever there is."""
+    (tmp_path / "folder" / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("folder")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "broken").symlink_to("nothing")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "link", "loop", "broken", "pipe", "nothing", "link/inner", "link/../link/inner", "folder/inner/", "folder//inner", "pipe/x"):
+        path = str(tmp_path / name)
+        real = os.path.realpath(path)
+        assert _is_at(path, real), name
+        for other in (path + "x", real + "x", str(tmp_path), str(tmp_path / "folder2")):
+            assert not _is_at(path, other), (name, other)
+    assert _is_at("/proc/self", "/proc/%d" % os.getpid()) and _is_at("/", "/")
+
+
+class _Watched(Command):
+    """Takes note of what is asked of it."""
+
+    def __getattribute__(self, name):
+        if name != "asked":
+            object.__getattribute__(self, "asked").add(name)
+        return object.__getattribute__(self, name)
+
+
+def test_a_plan_is_made_of_nothing_else_of_a_job(planned):
+    """Whatever ``plan.make`` asks of a job is compared before a plan is used again, and its kind tells its plans from others."""
+    job = _Watched.__new__(_Watched)
+    object.__setattr__(job, "asked", set())
+    job.__init__(["true"], "", b"", {}, {})
+    planned.memory(profile(), job)
+    made = set(job.asked)
+    job.asked.clear()
+    planned.memory(profile(), job)
+    assert made - {"__init__"} == job.asked == {"KIND", "cwd", "most"}
+
+
+def test_another_bound_of_the_workspace(planned):
+    job = Command(["true"])
+    assert _said(planned.memory(profile(), job))["room"] is None
+    job.most = 4096
+    assert _said(planned.memory(profile(), job))["room"] == 4096
