@@ -2,8 +2,12 @@
 
 1. ``fits`` says yes or nothing: what it cannot prove, ``clawlite.core.schema.check`` decides, and says what is wrong.
 2. Plain is a member of one type, with bounds or a list of strings at most; 1.0 as an integer is left to ``check``.
+3. A pattern is proven for texts of the bytes that leave its automaton where it starts, where that is a match ("^[^\\x00]*$"): one pass in C.
 """
+from math import nextafter
+
 from clawlite.core import policy
+from clawlite.core.errors import ImageError
 from clawlite.core.image import GENERATOR, HAS_SIDE_EFFECTS, IDEMPOTENT, READ_ONLY, SKILL
 from clawlite.core.tools import OBSERVER
 
@@ -18,12 +22,15 @@ class _All:
 
 _TYPES = {1: (str,), 2: (bool,), 4: (int,), 12: (int, float), 64: (type(None),), 127: _All()}
 _LENGTH, _NUMBER, _CHOICE = 1, 2, 3
-_BOUNDS = {11: (_LENGTH, 0), 12: (_LENGTH, 1), 13: (_NUMBER, 0), 14: (_NUMBER, 1)}      # operation of core/schema.py -> what it bounds
+_BOUNDS = {11: (_LENGTH, 0), 12: (_LENGTH, 1), 13: (_NUMBER, 0), 14: (_NUMBER, 1),     # operation of core/schema.py -> what it bounds
+           15: (_NUMBER, 0), 16: (_NUMBER, 1)}
+_ENDS = float("-inf"), float("inf")
+_EXACT = 1 << 53                # integers up to here have a float
 
 
 def prepare(image, tool):
     """Give *tool* what makes its calls quick: ``fits``, its ``decision`` when that is always the same, and whether it is ``settled``."""
-    tool.fits = proof(tool.schema)
+    tool.fits = proof(tool.schema, image.automaton)
     if tool.constant:
         tool.decision = policy.decide(image, tool.entry, [])
     tool.settled = tool.fits is not None and settled(image, tool)
@@ -36,8 +43,11 @@ def settled(image, tool) -> bool:
             and image.guard is None and image.agent.calls_per_minute is None and not image.agent.isolation)
 
 
-def proof(program):
-    """Return function(dict) -> bool, True only when the value fits *program* (core/schema.py); None where there is none."""
+def proof(program, automata):
+    """Return function(dict) -> bool, True only when the value fits *program* (core/schema.py); None where there is none.
+
+    automata  function(index) -> table, ``Image.automaton``
+    """
     if type(program) is not list or len(program) != 3 or program[0] != 16 or program[1] != 0:
         return None
     required, others, patterns = program[2][:3]
@@ -45,39 +55,66 @@ def proof(program):
         return None
     rows = []
     for at in range(3, len(program[2]), 2):
-        row = _row(program[2][at + 1])
+        row = _row(program[2][at + 1], automata)
         if row is None:
             return None
         rows.append((program[2][at], at < 3 + 2 * required) + row)
     return _function(tuple(rows), others == 127)
 
 
-def _row(node):
-    """Return (types, what is bounded or 0, low, high) of a member, or None when it is not plain."""
+def _row(node, automata):
+    """Return (types, what is bounded or 0, low, high, bytes that its text may be made of or None) of a member, or None when it is not plain."""
     if type(node) is int:
-        return (_TYPES[node], 0, None, None) if node in _TYPES else None
+        return (_TYPES[node], 0, None, None, None) if node in _TYPES else None
     if node[0] is None or node[0] not in _TYPES:
         return None
-    what, bounds = 0, [None, None]
+    what, bounds, clean = 0, list(_ENDS), None
     for at in range(1, len(node), 2):
         if node[at] == 18 and node[0] in (1, 127) and not what:
             what, bounds[0] = _CHOICE, [choice for choice in node[at + 1] if type(choice) is str]
         elif node[at] in _BOUNDS and what in (0, _BOUNDS[node[at]][0]):
             what, end = _BOUNDS[node[at]]
-            bounds[end] = node[at + 1]
+            bound = node[at + 1]
+            if node[at] > 14:           # more, or less, than a number: the float beside it, or beyond
+                if abs(bound) > _EXACT:
+                    return None
+                bound = nextafter(bound, _ENDS[1 - end])
+            bounds[end] = min(bound, bounds[1]) if end else max(bound, bounds[0])
+        elif node[at] == 10 and node[0] == 1 and clean is None:
+            clean = _harmless(automata, node[at + 1][0])
+            if clean is None:
+                return None
         else:
             return None
     if what == _LENGTH and node[0] != 1 or what == _NUMBER and node[0] not in (4, 12):
         return None
-    if what in (_LENGTH, _NUMBER):
-        bounds = [float("-inf") if bounds[0] is None else bounds[0], float("inf") if bounds[1] is None else bounds[1]]
-    return (str,) if what == _CHOICE else _TYPES[node[0]], what, bounds[0], bounds[1]
+    return (str,) if what == _CHOICE else _TYPES[node[0]], what, bounds[0], bounds[1], clean
+
+
+def _harmless(automata, index: int):
+    """Return the bytes that leave automaton *index* in the state it starts in (core/automaton.py), or None where that is no match."""
+    try:
+        table = automata(index)
+    except ImageError:                  # ``check`` will say so
+        return None
+    rows = len(table) - 264
+    width, wide, start = table[rows + 256] + 1, table[rows + 257] - 0xa1, table[rows + 260] | table[rows + 261] << 8
+    if wide or start < table[rows + 262] | table[rows + 263] << 8:
+        return None
+    return bytes([byte for byte in range(256) if table[start * width + table[rows + byte]] == start])
+
+
+def _made_of(text: str, clean: bytes) -> bool:
+    try:
+        return not text.encode().translate(None, clean)
+    except UnicodeError:                # half a surrogate pair
+        return False
 
 
 def _function(rows: tuple, others: bool):
     def fits(value: dict) -> bool:
         found = 0
-        for name, required, types, what, low, high in rows:
+        for name, required, types, what, low, high, clean in rows:
             item = value.get(name, rows)
             if item is not rows:
                 found += 1
@@ -87,6 +124,8 @@ def _function(rows: tuple, others: bool):
                     if item not in low:
                         return False
                 elif what and not low <= (len(item) if what == 1 else item) <= high:
+                    return False
+                if clean is not None and not _made_of(item, clean):
                     return False
             elif required:
                 return False
