@@ -24,7 +24,7 @@ class Agent:
     def __init__(self, image, now_ms: int, max_tasks: int = 64):
         self.image = image
         self.effects = []
-        self.emit = self.effects.append     # function(effect) for LOG and SEND: a shell may carry them out at once, while nothing waits
+        self.emit = self.effects.append     # function(effect) for LOG, SEND and KEEP of an end: a shell may carry them out at once, while nothing waits
         self.tasks = {}
         self.lifecycle = Lifecycle(self, now_ms)
         self.waiting = []       # tasks with an approval, in the order in which they asked

@@ -26,7 +26,7 @@ class Call(Once):
         self.recall.now_ms = now_ms
         record = self.end(value, error)
         if record is not None:
-            self.agent.effects.append((KEEP, 0) + record)
+            self.agent.emit((KEEP, 0) + record)
         if self.told:
             self.told()
         if error:

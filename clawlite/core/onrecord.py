@@ -111,13 +111,17 @@ def fingerprint(once) -> str:
     if not isinstance(once.asked, str):
         digest = hashlib.sha256()
         _mix(digest, once.asked)
-        once.asked = "".join(["%02x" % byte for byte in digest.digest()[:16]])
+        once.asked = digest.digest()[:16].hex()
     return once.asked
 
 
 def _mix(digest, value):
     """Feed a JSON value to *digest*, the same on every runtime; 1 and 1.0 are the same number."""
-    if isinstance(value, dict):
+    if isinstance(value, str):
+        data = value.encode()
+        digest.update(b'"%d:' % len(data))
+        digest.update(data)
+    elif isinstance(value, dict):
         digest.update(b"{%d" % len(value))
         for key in sorted(value):
             _mix(digest, key)
@@ -126,10 +130,6 @@ def _mix(digest, value):
         digest.update(b"[%d" % len(value))
         for item in value:
             _mix(digest, item)
-    elif isinstance(value, str):
-        data = value.encode()
-        digest.update(b'"%d:' % len(data))
-        digest.update(data)
     else:
         if isinstance(value, float) and value == int(value):
             value = int(value)

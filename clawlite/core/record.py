@@ -78,4 +78,4 @@ def still(record: tuple, now: int, lives):
 
 
 def _crc(body: bytes) -> bytes:
-    return ("%08x" % (binascii.crc32(body) & 0xffffffff)).encode()
+    return b"%08x" % (binascii.crc32(body) & 0xffffffff)

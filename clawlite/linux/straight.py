@@ -3,7 +3,7 @@
 1. The gates are core's, and the handlers start in one place, for everybody: ``Straight.start``.  2. Where effects wait already, what
 comes joins them, so that all of it comes in its order.  3. Lines are split all at once; what is not plain goes to the framer.
 """
-from clawlite.core.effect import LOG
+from clawlite.core.effect import KEEP, LOG
 from clawlite.core.errors import ClawError, unexpected
 from clawlite.core.image import HAS_SIDE_EFFECTS
 from clawlite.core.policy import ACTIONS
@@ -57,11 +57,13 @@ class Straight:
                 shell.framer.next_event()
 
     def emit(self, effect: tuple):
-        """Carry LOG and SEND out."""
+        """Carry LOG, SEND and a KEEP that nobody waits for out."""
         if self._effects:
             self._effects.append(effect)
         elif effect[0] == LOG:
             self._shell.log_event(effect)
+        elif effect[0] == KEEP:
+            self._shell.kept.carry_out(effect)
         else:
             self._shell.send(effect)
 
@@ -75,13 +77,13 @@ class Straight:
     def call(self, name: str, request, alone: bool, at_ms: int) -> bool:
         """Run a new request whose tool is ``settled`` and whose arguments fit; False, and nothing done, when it is not one."""
         agent, image, recall, arguments = self._agent, self._image, request.recall, request.asked[1]
+        if alone:
+            request.answered = self.answer
         tool = image.tool(name)
         if (tool is None or not tool.settled or self._effects or request.id in recall.known or request.id in recall.held
                 or not tool.fits(arguments) or self._shell.handlers is not self._handlers or len(agent.tasks) >= agent.max_tasks):
             return False
         request.admit(tool)
-        if alone:
-            request.answered = self.answer
         decision = tool.decision
         rule = decision.rule
         event = {"event": "tool.call", "tool": tool.name, "caller": "operator", "arguments": arguments, "image": image.id, "request_id": request.id,
