@@ -118,6 +118,7 @@ def references(folder: Path) -> dict:
         ("guard", claw + _BLOCKS % "input_validation: { max_size_bytes: 4000 }", dict(_REFLEX, tools_py=_TOOL)),
         ("leaks", claw + _BLOCKS % "secret_scanning: { enabled: true }", dict(_REFLEX, tools_py=_TOOL)),
         ("injection", claw + _BLOCKS % "prompt_injection: { detection: pattern }", dict(_LOOKS, tools_py=_TOOL)),
+        ("audit", claw + _BLOCKS % "audit: { destination: file }", dict(_LOOKS, tools_py=_TOOL)),
         ("openai", remote("openai-compatible"), {}), ("anthropic", remote("anthropic-native"), {}),
         ("both", remote("openai-compatible", "anthropic-native"), {}),
         ("gateway", remote("openai-compatible"), dict(clawlite_toml="[gateway]\n")),

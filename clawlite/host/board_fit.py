@@ -5,7 +5,7 @@
 """
 import typing
 
-from clawlite.host import board_heap, board_stores, boards, chain, channels, compiler, guards, trust, worlds
+from clawlite.host import board_audit, board_heap, board_stores, boards, chain, channels, compiler, guards, trust, worlds
 from clawlite.host.board_profile import Ability, Profile, has
 from clawlite.host.document import LinePlace
 from clawlite.host.problems import ManifestErrors, Problem, Problems
@@ -62,6 +62,7 @@ def notes(manifest, board: Profile) -> list[dict]:
     if board.runtime == "micropython":
         found += [(model.where(), f"{board.name} asks no world model: {', '.join(names)} acts without {model.name}") for model, names in worlds.named(manifest)]
         found += board_stores.notes(manifest, board)
+        found += board_audit.notes(manifest, board)
     return [{"file": file, "line": line, "message": message} for (file, line), message in found]
 
 
@@ -232,8 +233,9 @@ def _stores(manifest, board: Profile, known: list, problems: Problems) -> None:
         if board.flash_bytes is not None and size > board.flash_bytes:
             problems.add(manifest.memory.place, ("stores", index, "max_size_mb"), f"{board.name} has {board.flash_bytes:,} bytes of flash",
                          found=f"{size:,} bytes", hint=_other(known, lambda b: b.flash_bytes is None or size <= b.flash_bytes, "a smaller store"))
-    if board.runtime == "micropython" and "memory" in board.abilities:
-        board_stores.wants(manifest, board, lambda can, otherwise: _other(known, can, otherwise), problems)
+    for ability, wants_of in (("memory", board_stores.wants), ("audit", board_audit.wants)):
+        if board.runtime == "micropython" and ability in board.abilities:
+            wants_of(manifest, board, lambda can, otherwise: _other(known, can, otherwise), problems)
 
 
 def _pin(manifest, board: Profile, index: int, pin, known: list, problems: Problems) -> None:

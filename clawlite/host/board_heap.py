@@ -22,11 +22,12 @@ _API = {2: "openai", 3: "anthropic"}                        # core/provider.py
 _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
 # For a turn, beyond what is held: `clawlite bench micropython`, 64-bit words; with 32 bits it is less, and nobody measured it.
 _ROOM, _REMOTE_ROOM = 30720, 36864
-_LOOK_ROOM = {"leaks": 8192, "injection": 20480}        # while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
+_LOOK_ROOM = {"leaks": 8192, "injection": 20480, "audit": 32768}        # while a text of some 2 KB is looked at; one that does not fit is an error, not a pass; of an audit, its record
 _STORE_ROOM = 40960                     # for a request to its stores, with 4 KiB of content; measured as above
 _TOOLS_BASE, _TOOLS_FACTOR = 16384, 6   # while tools.py is compiled, before most of our code is loaded; measured as above
 _LOG_BYTES = 32768                      # two files, logfile.py
 _STORE_BYTES = 2 * 32768                # of 100 entries or so, and while their log is written anew; it takes half of what is free
+_AUDIT_BYTES = 49152                    # two segments, the head and a folder (auditlog.py): the least with which it works
 
 
 @functools.cache
@@ -76,11 +77,10 @@ class Heap:
 def parts(image) -> list[str]:
     """Return which parts of a board's code an image (``layout.Image``) loads, sorted, as ``board_sizes.json`` names them."""
     found = {"agent"} | {name for name in ("log", "pins") if name in image.requires}
-    if "memory" in image.requires:
-        found.add("memory")
+    found |= {name for name in ("audit", "memory") if name in image.requires}
     if "http" in image.requires or "https" in image.requires or image.agent.counts:
         found.add("limits")
-    if "guard" in image.requires:
+    if "guard" in image.requires or "audit" in image.requires and image.section(layout.GUARD)[3][1]:
         injection, leaks = image.section(layout.GUARD)[:2]
         found |= {"guard"} | ({"leaks"} if leaks else set()) | ({"injection"} if injection else set())
     for number in image.agent.providers:
@@ -118,6 +118,7 @@ def flash(data: bytes, tools_py: str) -> int:
     image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
     written = _LOG_BYTES if "log" in image.requires else 0
     written += _STORE_BYTES if "memory" in image.requires else 0
+    written += _AUDIT_BYTES if "audit" in image.requires else 0
     written += BLOCK_BYTES if "limits" in parts(image) else 0
     return 2 * (sizes()["flash"] + on_flash([len(data), len(tools_py.encode())])) + written
 
@@ -136,7 +137,7 @@ def content(heap: Heap, image) -> int:
     if "pins" in image.requires:
         pins = image.section(layout.PINS) or []
         total += sum(heap.value(pin[0]) + heap.list(5) + heap.value(pin[4]) for pin in pins) + heap.table(len(pins)) + heap.list(len(pins))
-    if "guard" in image.requires:
+    if "guard" in image.requires or "audit" in image.requires:
         total += sum(heap.value(part) for part in image.section(layout.GUARD)[1:5])
     for number in set(image.agent.providers):
         total += heap.value(image.section((layout.REFLEX, layout.REPLAY)[number]) if number < 2 else image.provider(number - 2))

@@ -26,6 +26,8 @@ UNITS = {
     "distant": ["gateway", "uplink"],
     "tcp": ["boardsecrets", "connection"],
     "guard": ["guards", "held", "guard", "guarding"],
+    "audittext": ["auditrecord", "audittext"],
+    "auditlog": ["auditline", "auditlog"],
     "leaks": ["tokens", "labels", "leaks"],
     "injection": ["fold", "injection"],
     "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],

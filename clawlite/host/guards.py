@@ -29,7 +29,7 @@ def section(manifest, pool) -> list | None:
 
     pool  gets the automaton of injections; what cannot be done is a problem of *manifest*
     """
-    found = [_injection(manifest, pool), _leaks(manifest), _checks(manifest), audits.record(manifest, _blocks(manifest, "audit"))]
+    found = [_injection(manifest, pool), _leaks(manifest), _checks(manifest), audits.record(manifest, blocks_of(manifest, "audit"))]
     encrypted = _encrypted(manifest)
     return found + [references(manifest), encrypted] if encrypted or any(part is not None for part in found) else None
 
@@ -41,10 +41,10 @@ def abilities(manifest) -> set[str]:
 
 def wanted(manifest) -> list:
     """Return (ability, primitive, path) of each block that needs one."""
-    found = [("guard", policy, (field,)) for field in ("prompt_injection", "secret_scanning", "input_validation") for policy, _ in _blocks(manifest, field)]
-    found += [("guard-model", policy, ("prompt_injection", "detection")) for policy, block in _blocks(manifest, "prompt_injection")
+    found = [("guard", policy, (field,)) for field in ("prompt_injection", "secret_scanning", "input_validation") for policy, _ in blocks_of(manifest, field)]
+    found += [("guard-model", policy, ("prompt_injection", "detection")) for policy, block in blocks_of(manifest, "prompt_injection")
               if DETECTION.get(block.detection, 0) & (guard.DOUBTFUL | guard.ALL)]
-    found += [("audit", policy, ("audit",)) for policy, _ in _blocks(manifest, "audit")]
+    found += [("audit", policy, ("audit",)) for policy, _ in blocks_of(manifest, "audit")]
     can = manifest.sandbox and manifest.sandbox.spec.capabilities
     if can and can.secrets and can.secrets.encryption:
         found.append(("encryption", manifest.sandbox, ("capabilities", "secrets", "encryption")))
@@ -59,7 +59,7 @@ def references(manifest) -> list[str]:
     return sorted({name for name in [*named, manifest.settings.audit.credential, manifest.settings.memory.encryption] if name})
 
 
-def _blocks(manifest, field: str) -> list:
+def blocks_of(manifest, field: str) -> list:
     """Return (policy, block) of each policy that has *field* and does not switch it off."""
     found = [(policy, getattr(policy.spec, field)) for policy in manifest.policies]
     return [(policy, block) for policy, block in found if block is not None and getattr(block, "enabled", None) is not False
@@ -67,7 +67,7 @@ def _blocks(manifest, field: str) -> list:
 
 
 def _injection(manifest, pool) -> list | None:
-    blocks = _blocks(manifest, "prompt_injection")
+    blocks = blocks_of(manifest, "prompt_injection")
     for policy, block in blocks:
         if block.detection in ("llm-based", "hybrid") and not any(primitive.spec.protocol != "custom" for primitive in manifest.providers):
             manifest.problem(policy, ("prompt_injection", "detection"), f'detection "{block.detection}" asks a model, and this agent has none', '"pattern"',
@@ -83,7 +83,7 @@ def _injection(manifest, pool) -> list | None:
 
 
 def _leaks(manifest) -> list | None:
-    blocks = [(policy, block, ("secret_scanning",)) for policy, block in _blocks(manifest, "secret_scanning")]
+    blocks = [(policy, block, ("secret_scanning",)) for policy, block in blocks_of(manifest, "secret_scanning")]
     scope = [SCOPES[block.scope] for _, block, _ in blocks]
     action = [LEAKS[block.action] for _, block, _ in blocks]
     can = manifest.sandbox and manifest.sandbox.spec.capabilities
@@ -111,7 +111,7 @@ def _encrypted(manifest) -> bool:
 
 
 def _checks(manifest) -> list | None:
-    blocks = _blocks(manifest, "input_validation")
+    blocks = blocks_of(manifest, "input_validation")
     for policy, block in blocks:
         if (block.encoding and block.encoding.lower()) not in ENCODINGS:
             manifest.problem(policy, ("input_validation", "encoding"), f'"{block.encoding}" is {LATER}', '"utf-8" or "ascii"')

@@ -1,6 +1,6 @@
 """The audit of one agent (CKP 0.2.0, 5.8 ``audit``): what was decided and what was run, each one record, in a chain (auditchain.py).
 
-1. A record is made of the event that the pipeline logs (core/tools.py): there is no second source.
+1. A record is made of the event that the pipeline logs, and becomes a line, as on a board: scan/auditrecord.py, auditline.py.
 2. Records wait for ``flush``, which comes before anybody hears what came of them, and before a tool with side effects begins.
 3. An audit that cannot be written is an error of the whole agent: nothing more runs (starting.py).
 4. No secret stands in a record, whatever else policies say of secrets.
@@ -9,14 +9,10 @@ import time
 
 from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError
-from clawlite.core.render import canonical
 from clawlite.linux.files import state_folder
+from clawlite.scan.auditrecord import begins, record
 
-MOST_TEXT = 4096                # characters of arguments, or of a result
 MOST_WAITING = 4096             # records that wait for a disk that takes them again
-_EVENTS = ("tool.call", "tool.approval", "task.cancelled")
-_PLAIN = ("tool", "caller", "request_id", "action", "rule_id", "approval", "answer", "reason", "status", "code", "limit", "again", "attempts",
-          "found", "duration_ms", "sandbox", "image")
 
 
 def store_of(agent: str, destination: str, kept_s=None, taken=None):
@@ -37,7 +33,8 @@ class Audit:
     """
 
     def __init__(self, image, clean, store=None):
-        self._inputs, self._outputs, self._approvals, kept_s, destination, target = image.guard.audit
+        self._wants = image.guard.audit
+        kept_s, destination, target = self._wants[3:]
         self._image, self._clean = image, clean
         self._sender, taken = _sender(image.agent.name, destination, target) if target else (None, None)
         self._store = store or store_of(image.agent.name, destination, kept_s, taken)
@@ -46,34 +43,13 @@ class Audit:
 
     def write(self, event: dict):
         """Take one event of the log that has its time stamp; others than those of calls are passed over."""
-        kind = event["event"]
-        if kind not in _EVENTS or kind == "tool.approval" and not self._approvals or kind == "task.cancelled" and not event.get("tool"):
-            return
-        record = {"time": event["timestamp"], "event": kind}
-        for name in _PLAIN:
-            if event.get(name) is not None:
-                record[name] = event[name]
-        if not self._approvals:
-            record.pop("approval", None)
-        if "sandbox" not in record and self._image.agent.sandbox:
-            record["sandbox"] = self._image.agent.sandbox
-        if "trace" in event:
-            record["trace"] = [[self._image.rule(number)[0], matched] for number, matched in event["trace"]]
-        if self._inputs and "arguments" in event:
-            record["arguments"] = canonical(event["arguments"], MOST_TEXT)
-        if self._outputs and "output" in event:
-            text = event["output"]
-            record["output"] = text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "..."
-        self._waiting.append(record)
+        pairs = record(event, self._wants, self._image)
+        if pairs is not None:
+            self._waiting.append(dict(pairs))
 
     def begins(self, tool, arguments: dict, request_id):
         """Take note that *tool*, which has side effects, is about to run: ``flush`` comes before it does, or ``stays_out``."""
-        record = {"time": iso8601(int(time.time())), "event": "tool.begin", "tool": tool.name}
-        if request_id is not None:
-            record["request_id"] = request_id
-        if self._inputs:
-            record["arguments"] = canonical(arguments, MOST_TEXT)
-        self._waiting.append(record)
+        self._waiting.append(dict(begins(iso8601(int(time.time())), self._wants, tool.name, arguments, request_id)))
 
     def stays_out(self):
         """Forget the last ``begins``: it was not written, and the tool does not run."""
@@ -113,7 +89,7 @@ class Audit:
         problem = self._store.problem()
         if problem:                     # it is on record, too, and verify finds it where it is
             self._waiting.insert(0, {"time": iso8601(int(time.time())), "event": "audit.problem", "problem": problem})
-        return b"".join([line(head, record, self._clean) for record in self._waiting])
+        return b"".join([line(head, one, self._clean) for one in self._waiting])
 
     def close(self):
         """Write what waits, and end."""

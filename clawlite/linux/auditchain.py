@@ -1,46 +1,20 @@
-"""The chain of an audit: each record carries the SHA-256 of the line before it, and a head says where the chain begins and ends.
+"""The chain of an audit, looked at: each record carries the SHA-256 of the line before it, and a head says where the chain begins and ends.
 
-    line   {"n":N,"prev":HASH OF THE LINE BEFORE,...} and a line feed, which its hash does not cover
-    head   {"first":N,"prev":HASH,"last":N,"hash":HASH}: the first record that is kept and what came before it; the last and its hash
-    genesis   what stands before record 1: the SHA-256 of "clawlite audit 1", a line feed and the agent's name
+What a line and a head are stands in scan/auditline.py, which boards share.
 
 What is found: a line that was changed, removed, added between others, or moved; lines that were cut from the end, as long as the head
 is as it was; a head that was changed without the lines.  Not found without a note of an earlier head (``verify --anchor``): somebody
 who may write both made everything anew, or removed both.
 """
-import hashlib
-
 from clawlite.core.errors import ClawError
 from clawlite.linux.jsontext import dumps, loads
-
-MAX_LINE = 65536                # bytes of a record
-
-
-class Head:
-    """Where a chain begins and ends: numbers of records, and hashes in hexadecimal."""
-
-    def __init__(self, first: int, prev: str, last: int, hash: str):
-        self.first, self.prev, self.last, self.hash = first, prev, last, hash
-
-    def text(self) -> str:
-        return dumps({"first": self.first, "prev": self.prev, "last": self.last, "hash": self.hash})
-
-
-def beginning(agent: str) -> Head:
-    """Return the head of a chain without records."""
-    genesis = hashlib.sha256(b"clawlite audit 1\n" + agent.encode()).hexdigest()
-    return Head(1, genesis, 0, genesis)
+from clawlite.scan import auditline
+from clawlite.scan.auditline import Head, beginning, digest
 
 
 def head_of(data: bytes):
     """Return the ``Head`` in *data*, None for anything else."""
-    try:
-        value = loads(data.strip(b"\0 \n"))
-        head = Head(value["first"], value["prev"], value["last"], value["hash"])
-        whole = isinstance(head.first, int) and isinstance(head.last, int) and len(head.prev) == len(head.hash) == 64
-    except (ClawError, KeyError, TypeError):
-        return None
-    return head if whole else None
+    return auditline.head_of(data, loads)
 
 
 def line(head: Head, record: dict, clean) -> bytes:
@@ -48,16 +22,7 @@ def line(head: Head, record: dict, clean) -> bytes:
 
     clean  function(text) -> text without secrets
     """
-    text = clean(dumps(dict({"n": head.last + 1, "prev": head.hash}, **record)))
-    data = text.encode("utf-8", "replace")
-    head.last += 1
-    head.hash = digest(data)
-    return data + b"\n"
-
-
-def digest(data: bytes) -> str:
-    """Return the hash of a line without its end."""
-    return hashlib.sha256(data).hexdigest()
+    return auditline.line(head, clean(dumps(record)))
 
 
 def link(data: bytes) -> tuple:

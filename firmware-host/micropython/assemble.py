@@ -3,7 +3,7 @@ from boardclock import Clock
 from clawlite.core.agent import Agent
 from clawlite.core.errors import ImageMismatch
 from clawlite.core.handlers import Handlers
-from clawlite.core.image import CONTEXT, PINS
+from clawlite.core.image import CONTEXT, GUARD, PINS
 from jsontext import dumps, loads
 from stdio import Stdio, is_terminal
 
@@ -20,7 +20,8 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         from clawlite.core.builtin import HANDLERS as builtin
         device.pins = _bank(image.section(PINS) or [], device.now_ms)
     device.handlers = Handlers(builtin, maker, device.pins)
-    if "guard" in image.requires:
+    wants = _audit(image) if "audit" in image.requires else None
+    if "guard" in image.requires or wants and wants[1]:         # which has what tools return
         from guarding import Guarding
         device.guarding = Guarding(device, image, folder)
     device.agent = Agent(image, 0, _MAX_TASKS)
@@ -32,6 +33,9 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.log = Log(folder, dumps if image.guard is None else lambda event: image.guard.text(dumps(event)))
         device.agent.lifecycle.starting = device.log.check
     device.agent.lifecycle.on_failure = device.failed
+    if wants:
+        from auditing import Auditing
+        Auditing(device, image, wants, folder)
     device.terminal = not operator and is_terminal()
     if operator:
         device.begin_session()
@@ -56,6 +60,15 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.net = Net(device.agent, device.stdio.poll, folder, device.clock.both, lambda: _name_server(device))
     if "memory" in image.requires:
         _stores(device, image, folder)
+
+
+def _audit(image) -> list:
+    """Return what the audit of *image* keeps.  Raises ``ImageMismatch`` for one that a board does not keep."""
+    from clawlite.core.header import shaped
+    wants = shaped(image.section(GUARD)[3], (bool, bool, bool, [None, 1 << 32], str, object), "the audit")
+    if wants[4] != "file":
+        raise ImageMismatch("the audit goes to %s, which this board does not do" % wants[4], "destination: file; see it with clawlite audit --port PORT")
+    return wants
 
 
 def _stores(device, image, folder: str):

@@ -2,13 +2,10 @@
 
 Loaded for images that require ``guard``.  Secrets are read when a text is looked at first, and again for no other.
 """
-import os
-
 from clawlite.core.effect import WRITE
 from clawlite.scan.guard import Guard
 from clawlite.scan.held import Held
 
-_SECRET = 8192                  # bytes at most
 _HELD = 4096                    # characters of a key that are waited for
 
 
@@ -42,20 +39,5 @@ class Guarding:
 
     def _secrets(self) -> list:
         """Return the values of all secrets of this board and, on the unix port, of those that the image names in the environment."""
-        values = []
-        try:
-            names = os.listdir(self._folder + "/secrets")
-        except OSError:
-            names = []
-        for name in names:
-            try:
-                with open("%s/secrets/%s" % (self._folder, name)) as file:
-                    values.append(file.read(_SECRET).rstrip("\n"))
-            except (OSError, UnicodeError):         # a folder, or no text: nobody can send it either
-                pass
-        if hasattr(os, "getenv"):
-            for name in self.guard.references:
-                value = os.getenv(name)
-                if value:
-                    values.append(value)
-        return values
+        from secretvalues import values
+        return values(self._folder, self.guard.references)

@@ -9,7 +9,7 @@ from clawlite.core.image import NETWORK, Image
 
 _BEGINS = ("def ", "class ", "@")
 _LEAST = 512                    # characters that are compiled at once: each time leaves some 64 bytes for its names (64-bit words)
-ABILITIES = ("gateway", "guard", "http", "https", "lan", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py")
+ABILITIES = ("audit", "gateway", "guard", "http", "https", "lan", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py")
 
 
 def load(path: str, folder: str, seal: bool, key) -> tuple:

@@ -265,7 +265,7 @@ def test_a_gateway_stands_in_for_a_network(tmp_path, endpoint):
 
 
 def test_an_ability_that_a_board_lacks(tmp_path):
-    mine = (ROOT / "boards/pico.toml").read_text().replace('"pico"', '"mine"').replace('abilities = ["gateway", "guard", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py"]', 'abilities = ["replay"]')
+    mine = (ROOT / "boards/pico.toml").read_text().replace('"pico"', '"mine"').replace('abilities = ["audit", "gateway", "guard", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py"]', 'abilities = ["replay"]')
     (tmp_path / "boards").mkdir()
     (tmp_path / "boards/mine.toml").write_text(mine)
     project(tmp_path, pins="4 input", tools_py='def look() -> str:\n    """Look."""\n    return "x"\n')

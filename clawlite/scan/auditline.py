@@ -1,0 +1,53 @@
+"""A line of an audit (CKP 0.2.0, 5.8 ``audit``; docs/audit.md): the same bytes on a Pi and on a board, whoever verifies them.
+
+    line     {"n":N,"prev":HASH OF THE LINE BEFORE,...} and a line feed, which its hash does not cover
+    head     {"first":N,"prev":HASH,"last":N,"hash":HASH}: the first record that is kept and what came before it; the last and its hash
+    genesis  what stands before record 1: the SHA-256 of "clawlite audit 1", a line feed and the agent's name
+"""
+import hashlib
+from binascii import hexlify
+
+from clawlite.core.errors import ClawError
+
+
+class Head:
+    """Where a chain begins and ends: numbers of records, and hashes in hexadecimal."""
+
+    def __init__(self, first: int, prev: str, last: int, hash: str):
+        self.first, self.prev, self.last, self.hash = first, prev, last, hash
+
+    def text(self) -> str:
+        return '{"first":%d,"prev":"%s","last":%d,"hash":"%s"}' % (self.first, self.prev, self.last, self.hash)
+
+
+def beginning(agent: str) -> Head:
+    """Return the head of a chain without records."""
+    genesis = digest(b"clawlite audit 1\n" + agent.encode())
+    return Head(1, genesis, 0, genesis)
+
+
+def head_of(data: bytes, loads):
+    """Return the ``Head`` in *data*, None for anything else.  loads: function(bytes) -> value, which raises ``ClawError``."""
+    try:
+        value = loads(data.strip(b"\0 \n"))
+        head = Head(value["first"], value["prev"], value["last"], value["hash"])
+        whole = isinstance(head.first, int) and isinstance(head.last, int) and len(head.prev) == len(head.hash) == 64
+    except (ClawError, KeyError, TypeError):
+        return None
+    return head if whole else None
+
+
+def digest(data: bytes) -> str:
+    """Return the hash of a line without its end."""
+    return str(hexlify(hashlib.sha256(data).digest()), "utf-8")
+
+
+def line(head: Head, text: str) -> bytes:
+    """Return the line of a record, with its end; *head* is moved on to it.
+
+    text  the record as JSON, ``{"time":...}``, without secrets: n and the hash are not looked at for them
+    """
+    data = ('{"n":%d,"prev":"%s",%s' % (head.last + 1, head.hash, text[1:])).encode("utf-8", "replace")
+    head.last += 1
+    head.hash = digest(data)
+    return data + b"\n"

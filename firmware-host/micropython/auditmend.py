@@ -1,0 +1,104 @@
+"""What a board's audit needs now and then: its files as they are found at a start, and a new segment.  Loaded for that, and dropped."""
+import os
+
+from auditlog import SEGMENT, begun, head_in, put, size_of
+from clawlite.core.clock import iso8601
+from clawlite.core.errors import ClawError
+from clawlite.scan.auditline import beginning, digest
+
+_BLOCK = 4096
+
+def opened(folder: str, agent: str) -> str:
+    """Take note of what is there, and mend what a power cut left; return what is not as it was left, or ""."""
+    above, _, name = folder.rpartition("/")
+    if name not in os.listdir(above or "/"):
+        os.mkdir(folder)
+    path, names, problem = folder + "/audit.jsonl", os.listdir(folder), ""
+    if "audit.new" in names:            # a torn record was being cut off
+        if "audit.jsonl" in names:
+            os.remove(folder + "/audit.new")
+        else:
+            os.rename(folder + "/audit.new", path)
+            names.append("audit.jsonl")
+    known = head_in(folder)
+    head = known or beginning(agent)
+    last = head.last
+    if "audit.jsonl" in names:
+        end, problem = _caught_up(path, head)
+        torn = size_of(path) - end
+        if torn:
+            _cut_off(folder, path, end)
+            problem = "%d bytes of a record that was never finished were cut off%s" % (torn, "; " + problem if problem else "")
+    if known is None and (len(names) > 1 or names and size_of(folder + "/" + names[0])):      # not one that was just being made
+        problem = "the head was damaged or missing"
+    if known is None or head.last != last:
+        put(folder, head)
+    return problem
+
+
+def _caught_up(path: str, head) -> tuple:
+    """Move *head* on over the lines that follow it; return (where the last whole line ends, what is wrong or "")."""
+    end, last, hash, wrong, seen = 0, head.last, head.hash, "", False
+    with open(path, "rb") as file:
+        data = file.readline()
+        while data[-1:] == b"\n":
+            end += len(data)
+            own = digest(data[:-1])
+            if own == hash:             # the one that the head names
+                head.last, head.hash, wrong, seen = last, hash, "", True
+            elif not wrong and data.startswith(('{"n":%d,"prev":"%s",' % (head.last + 1, head.hash)).encode()):
+                head.last, head.hash = head.last + 1, own
+            elif not wrong:
+                wrong = "lines were added that do not follow from the last record" if seen else "the records do not end where the head says"
+            data = file.readline()
+    return end, wrong
+
+
+def _cut_off(folder: str, path: str, end: int):
+    with open(path, "rb") as old:
+        with open(folder + "/audit.new", "wb") as new:
+            while end:
+                data = old.read(min(end, 256))
+                new.write(data)
+                end -= len(data)
+    os.rename(folder + "/audit.new", path)
+
+
+def turn(folder: str, path: str, head, kept_s, now):
+    """Begin a new segment after that at *path* (or ""), and forget those that are too old: nothing else is removed to make room.
+
+    Raises ``ClawError`` when there is no room for it.
+    """
+    if path:
+        os.rename(path, "%s/audit-%012d.jsonl" % (folder, begun(path)[0] or head.last))
+    old = _segments(folder) if kept_s and now else []
+    gone = 0
+    while gone + 1 < len(old) and begun(folder + "/" + old[gone + 1])[2] < iso8601(now - kept_s):
+        gone += 1                       # the one after it begins too early: so all of this one is older
+    if gone:                            # the head first: a segment that is left over is only older than it says
+        head.first, head.prev, _ = begun(folder + "/" + old[gone])
+        put(folder, head)
+        for name in old[:gone]:
+            os.remove(folder + "/" + name)
+    _check_room(folder)
+
+
+def _segments(folder: str) -> list:
+    return sorted([name for name in os.listdir(folder) if name.startswith("audit-") and name.endswith(".jsonl")])
+
+
+def _check_room(folder: str):
+    """Raise ``ClawError`` when another segment would take more than half of the flash that the audit and nobody else has.
+
+    A board that has one slot keeps room for another one: as much as all is that is there.
+    """
+    own = 2 * _BLOCK
+    for name in _segments(folder):
+        own += (size_of(folder + "/" + name) + _BLOCK - 1) // _BLOCK * _BLOCK
+    about = os.statvfs(folder)
+    free = about[0] * about[3]
+    names = os.listdir("/")
+    if ("claw-a.cbor" in names) != ("claw-b.cbor" in names):
+        free -= about[0] * (about[2] - about[3]) - own
+    if own + SEGMENT > (own + max(free, 0)) // 2:
+        raise ClawError("the audit has no room for more: %s has %d bytes" % (folder, own), "take it to a computer: clawlite audit take --port PORT")
