@@ -22,7 +22,7 @@ _API = {2: "openai", 3: "anthropic"}                        # core/provider.py
 _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
 # For a turn, beyond what is held: `clawlite bench micropython`, 64-bit words; with 32 bits it is less, and nobody measured it.
 _ROOM, _REMOTE_ROOM = 30720, 36864
-_LOOK_ROOM = {"leaks": 8192, "injection": 20480, "audit": 32768}        # while a text of some 2 KB is looked at; one that does not fit is an error, not a pass; of an audit, its record
+_LOOK_ROOM = {"leaks": 8192, "injection": 20480, "audit": 32768}        # while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
 _STORE_ROOM = 40960                     # for a request to its stores, with 4 KiB of content; measured as above
 _TOOLS_BASE, _TOOLS_FACTOR = 16384, 6   # while tools.py is compiled, before most of our code is loaded; measured as above
 _LOG_BYTES = 32768                      # two files, logfile.py
