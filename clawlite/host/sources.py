@@ -65,14 +65,14 @@ class Sources:
         if os.path.isdir(path):
             return f"{quoted(name)} is a folder", "name the files: " + name.rstrip("/") + "/*.yaml"
         if os.path.islink(path):
-            return f"{quoted(name)} is a link that leads nowhere", ""
+            return f"{quoted(name)} is a link that leads nowhere", "make what it leads to, or name another file"
         if os.path.exists(path):
-            return f"{quoted(name)} is no plain file", ""
+            return f"{quoted(name)} is no plain file", "copy what it gives into a file, and name that"
         folder = os.path.dirname(path) or "."
         if not os.path.isdir(folder):
             return f"the file {quoted(name)} does not exist", f"there is no folder {quoted(folder)}"
         near = did_you_mean(os.path.basename(path), sorted(os.listdir(folder))[:1000])
-        return f"the file {quoted(name)} does not exist", near
+        return f"the file {quoted(name)} does not exist", near or "write it, or name one that is there"
 
     def document(self, name: str, problems) -> Document:
         """Return the Document in file *name*, or None after its syntax problem has been added to *problems*."""

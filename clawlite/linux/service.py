@@ -69,7 +69,8 @@ def _parse(args: list) -> tuple:
 def text(verb: str, found) -> str:
     """Return what a person reads."""
     if verb == "status":
-        return "\n".join("%-24s %-8s %-10s %s" % (row["name"], row["scope"], row["enabled"], row["active"]) for row in found) or "no service of an agent is installed"
+        rows = ["%-24s %-8s %-10s %s" % (row["name"], row["scope"], row["enabled"], row["active"]) for row in found]
+        return "\n".join(rows) or "no service of an agent is installed; install one with: clawlite service install"
     lines = []
     for file in found["files"]:
         lines.append("# %s\n%s" % (file["path"], file["text"]) if found["dry_run"] and "text" in file else "%s %s" % (

@@ -89,7 +89,7 @@ def test_defaults_without_a_file(tmp_path):
     ("a = 1\na = 2", "clawlite.toml:2: not TOML: cannot overwrite a value"),
     (b"a = '\xff'", "clawlite.toml:1: not UTF-8: byte 0xff at offset 5 - save the file as UTF-8"),
     ("a" + ".a" * 40 + " = 1", "clawlite.toml: nested deeper than 32 levels"),
-    ('reflex = "no.toml"', 'clawlite.toml:1: reflex: the file "no.toml" does not exist'),
+    ('reflex = "no.toml"', 'clawlite.toml:1: reflex: the file "no.toml" does not exist - write it, or name one that is there'),
     ('reflex = "*.toml"', "clawlite.toml:1: reflex: one file stands here, not a glob"),
     ('replay = "/etc/hosts"',
      'clawlite.toml:1: replay: "/etc/hosts" is no file beside the manifest - write the path from the manifest\'s folder: ./...'),
