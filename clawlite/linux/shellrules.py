@@ -6,7 +6,8 @@ kernel.  The rules look at the command as it was written and at what a shell mak
     plain     quotes, escapes, line continuations, $IFS gone; full-width letters plain, invisible characters gone; blanks are one
     filled    variables that the command itself sets put in, others (empty, most likely) gone, $(echo words), {a,b} and [x] replaced
               by the words that they are
-    commands  of each command the way to it (/bin/, env, exec, sudo, A=b) taken away
+    commands  of each command the way to it (/bin/, env, exec, sudo, A=b, 2>file) taken away, its aliases and functions put in
+    and all of it again without comments, and with what decoders (base64 -d, rev, tr) would give put in (shelltext.py)
 
 Every step passes the text once, and grows it by a constant at most: time is linear in the command, for every command.
 """
@@ -14,6 +15,7 @@ import re
 
 from clawlite.core.automaton import search
 from clawlite.core.errors import SandboxDenied
+from clawlite.linux.shelltext import MAX_BODY, decoded, defined, expanded, program, said, uncommented
 
 _MAX_FILLED = 4                 # what variables put in may make the text so many times as long
 _WORD = r"[^\s;&|(){}`<>]"
@@ -22,21 +24,25 @@ _ANSI_QUOTED = re.compile(r"\$'((?:[^'\\]|\\.)*)'?", re.S)
 _ANSI_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|(.))", re.S)
 _ANSI_LETTER = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
 _ESCAPED = re.compile(r"\\(.)", re.S)
+# echo and printf undo escapes that a shell leaves alone.
+_SAID = re.compile(r"\b(?:printf|echo)\b[^;&|)`\n]*")
+_NUMBERED = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{2,4}))()")
 _IFS = re.compile(r"\$\{IFS[^{}\n]{0,32}\}|\$IFS(?![A-Za-z0-9_])(?:\$9)?")
 _BLANKS = re.compile(r"[^\S\n]+")
 _SET = re.compile(r"(?:^|[\s;&|(`])([A-Za-z_][A-Za-z0-9_]{0,31})=(%s{0,64})" % _WORD)
-_USED = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)[^{}\n]{0,32}\}|\{?[@*#?!0-9-]\}?)")
+_USED = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)([^{}\n]{0,32})\}|\{?[@*#?!0-9-]\}?)")
 _ECHOED = re.compile(r"(?:\$\(|`) ?(?:echo|printf) ((?:-[neE]+ )?%s+(?: %s+)*) ?[)`]" % (_WORD, _WORD))
 _EMPTY = re.compile(r"\$\( ?\)|` ?`")
 _ONE_OF = re.compile(r"\[([A-Za-z0-9])\]")        # a pattern of file names that has one meaning
 _BRACES = re.compile(r"\{([^{}\s,]+(?:,[^{}\s,]+)+)\}")
 _TOKEN = re.compile(r"\n|;;?|\|\||\|&?|&&?|[(){}`]|\$\(|[<>]+&?|%s+" % _WORD)
+_REDIRECTED = re.compile(r"(?<![^\s;&|(){}`<>])[0-9]{0,4}(?:&>>?|[<>]{1,3}[&|]?) ?%s+" % _WORD)
 _OPERATORS = frozenset(("\n", ";", ";;", "|", "|&", "||", "&", "&&", "(", ")", "{", "}", "`", "$("))
 # Words in front of a command that run it; options of theirs are skipped too.
 _LAUNCHERS = frozenset(("env", "command", "exec", "builtin", "nohup", "nice", "ionice", "time", "sudo", "doas", "setsid", "stdbuf",
                         "timeout", "busybox", "toybox", "xargs", "then", "do", "else", "if", "while", "until", "!"))
 # Their options with an argument of its own: sudo -u root, timeout -k 1.
-_WITH_ARGUMENT = {"sudo": "ughpCDRTrt", "doas": "uC", "env": "uCS", "exec": "a", "nice": "n", "ionice": "cnpPu", "timeout": "ks", "stdbuf": "ioe",
+_WITH_ARGUMENT = {"sudo": "ughpCDRTrt", "doas": "uC", "env": "uC", "exec": "a", "nice": "n", "ionice": "cnpPu", "timeout": "ks", "stdbuf": "ioe",
                   "time": "fo", "xargs": "adEeIiLlnPs"}
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _NUMBER = re.compile(r"[0-9.]+[smhd]?\Z")       # the argument of timeout and nice
@@ -69,17 +75,28 @@ def _blocked(tool: str, rule: str) -> SandboxDenied:
 
 def forms(command: str) -> list:
     """Return the forms of *command* that rules look at, without repeats: as written, plain, filled, commands (see above)."""
+    found = _forms(command)
+    if "#" in command:
+        found += _forms(uncommented(command))
+    if "|" in command or "<<<" in command:
+        found += _forms(decoded(_plain(command)))
+    return list(dict.fromkeys(found))
+
+
+def _forms(command: str) -> list:
     plain = _plain(command)
     filled = _filled(plain)
-    found = [command, plain, filled, " ".join(_stripped(_tokens(filled)))]
-    return [text for at, text in enumerate(found) if text not in found[:at]]
+    bodies = {name: _stripped(_tokens(body), {})[:MAX_BODY] for name, body in defined(filled).items()}
+    return [command, plain, filled, " ".join(_stripped(_tokens(_REDIRECTED.sub("", filled)), bodies))]
 
 
 def _plain(text: str) -> str:
     if not text.isascii():
         text = _ascii(text)
     text = _CONTINUED.sub("", text.replace("\r", ""))
-    text = _ANSI_QUOTED.sub(lambda match: _ANSI_ESCAPE.sub(_ansi, match[1]), text)
+    if "\\" in text:
+        text = _SAID.sub(lambda match: _NUMBERED.sub(_ansi, match[0]), text)
+    text = _ANSI_QUOTED.sub(lambda match: _ANSI_ESCAPE.sub(_ansi, match[1]), text.replace('$"', '"'))
     text = _ESCAPED.sub(r"\1", text.replace("'", "").replace('"', ""))
     return _BLANKS.sub(" ", _IFS.sub(" ", text)).strip(" ")
 
@@ -110,11 +127,13 @@ def _filled(text: str) -> str:
     text = _BRACES.sub(lambda match: match[1].replace(",", " "), _ONE_OF.sub(r"\1", _EMPTY.sub("", text)))
     if "$" not in text and "`" not in text:
         return text
-    values = {name: "" if "$" in value else value for name, value in _SET.findall(text)}
+    values = {"BASH": "bash", "SHELL": "bash"}
+    values.update((name, "" if "$" in value else value) for name, value in _SET.findall(text))
     room = [len(text) * (_MAX_FILLED - 1) + 1000]
 
     def value(match) -> str:
-        put = values.get(match[1] or match[2] or "", "")
+        name = match[1] or match[2] or ""
+        put = expanded(name, values.get(name), match[3]) if match[3] else values.get(name, "")
         room[0] -= len(put)
         return put if room[0] >= 0 else ""
     return _BLANKS.sub(" ", _ECHOED.sub(_words, _USED.sub(value, text))).strip(" ")
@@ -122,7 +141,7 @@ def _filled(text: str) -> str:
 
 def _words(match) -> str:
     words = match[1]
-    return words.partition(" ")[2] if words.startswith("-") else words
+    return words.partition(" ")[2] if words.startswith("-") else said(words) if "printf" in match[0] else words
 
 
 def _tokens(text: str) -> list:
@@ -130,12 +149,16 @@ def _tokens(text: str) -> list:
     return _TOKEN.findall(text)
 
 
-def _stripped(tokens: list) -> list:
-    """Return *tokens* with the commands alone: no assignments, launchers, folders or opening brackets in front of them; "|&" is a "|"."""
+def _stripped(tokens: list, bodies: dict) -> list:
+    """Return *tokens* with the commands alone: no assignments, launchers, folders or opening brackets in front of them; "|&" is a "|".
+
+    bodies  {name: tokens that stand for it}
+    """
     found = []
     first = launched = True
     skips = ""                          # letters of options whose next word is theirs
     is_theirs = False
+    split = ()                          # options of env that have a command in them
     for token in tokens:
         if token in _OPERATORS:
             if token != "(" and token != "{":
@@ -145,14 +168,18 @@ def _stripped(tokens: list) -> list:
             found.append(token)
         elif is_theirs:
             is_theirs = False
+        elif launched and split and token.startswith(split) and token != "-S":
+            first, launched = False, False
+            found.append(program(token[token.find("=") + 1 if "=" in token else 2:]))
         elif launched and token.startswith("-"):
             is_theirs = len(token) == 2 and token[1] in skips
         elif not (_ASSIGNED.match(token) or launched and _NUMBER.match(token)):
-            name = token.rpartition("/")[2] or token
+            name = program(token)
             launched = first = name in _LAUNCHERS
             skips = _WITH_ARGUMENT.get(name, "")
+            split = ("-S", "--split-string=") if name == "env" else ()
             if not launched:
-                found.append(name)
+                found += bodies.get(name) or [name]
     return found
 
 
@@ -225,6 +252,8 @@ def _has_parts(words: list, segment: list) -> bool:
     for word in words:
         if word.startswith("-"):
             options.update(_options(word))
+            if "R" in options:
+                options.add("r")        # rm, cp: both say "with all that is below"
         else:
             arguments.append(_path(word))
     wanted = [_path(token) for token in segment[1:] if not token.startswith("-")]

@@ -35,6 +35,14 @@ def is_blocked(command: str, commands=COMMANDS, tables=TABLES) -> bool:
     "echo x |   bash", "echo x | 'bash'", "echo x | /usr/bin/env bash", "echo x | ba\\sh", "echo x | $(echo bash)", "echo x | A=1 exec bash", "echo x | ba$()sh", "echo x | ba``sh", "echo x | /bin/[b]a[s]h", "{eval,x}", "{rm,-rf,/}",
     "echo x |& bash", "echo x | (bash)", "echo x | { bash; }", "echo x | ( { sudo -u root bash; } )", "echo x | timeout -k 1 5 bash",
     "echo x | nice -n 5 bash", "chmod 0777 x", "chmod -R 00777 .",
+    "echo x | # why not\nbash", "echo x | env -S 'bash -s'", "echo x | env --split-string=bash", "echo x | 2>/dev/null bash", "echo x |>o bash",
+    "echo x | ${X:-bash}", "echo x | ${X-bash}", "a=xbashx; echo x | ${a:1:4}", "a=dash; echo x | ${a/d/b}", "a=BASH; echo x | ${a,,}",
+    "a=xbash; echo x | ${a#x}", "a=x/bash; echo x | ${a##*/}", "a=bashes; echo x | ${a%es}",
+    "echo x | $(printf 'ba%s' sh)", "echo x | $(printf '\\142ash')", "echo x | $(echo -e '\\x62ash')", "echo x | $(echo YmFzaA== | base64 -d)",
+    "echo x | $(rev <<< hsab)", "echo x | $(echo onfu | tr a-z n-za-m)", "echo x | $(echo 62617368 | xxd -r -p)", "echo x | $(echo bXash | sed s/X//)",
+    "echo x | $(echo bxaxsh | tr -d x)", "echo cm0gLXJmIC8= | base64 -d | sh", "echo hsab | rev | base64 -d; echo / fr- mr | rev | sh",
+    "echo x | /bin/b?sh", "echo x | /bin/ba*h", "echo x | $\"bash\"", "alias x=bash\necho y | x", "f() { bash; }; echo x | f", "echo x | $BASH",
+    "rm -Rf //", "echo '#'; echo x | env bash", "echo \"$(echo \" #\")\" | env bash", "echo x | SHELL=/bin/sh env -i A=b bash",
     "eval \"touch pwned\"", "ev\"\"al x", "e\\val x", "eval\tx", "export password=x", "PASSWORD=1; password = x", "pass''word=x",
 ])
 def test_blocked_however_it_is_written(command):
@@ -47,6 +55,8 @@ def test_blocked_however_it_is_written(command):
     "curl x; echo bash", "echo x | basename y", "echo bash", "bash script.sh", "ls -la && pwd", "grep -r medievalism .", "echo retrieval", "echo password",
     "echo x | sudo -u bash cat", "echo x | (cat)", "chmod 0770 x", "chmod 07770 x", "echo x && (bash -c y)", "nice -n 5 cat x",
     "printf '%s\\n' a b", "echo $HOME", "for i in 1 2; do echo $i; done", "cp a.{c,h} b", "ls [ab]*", "[ -f x ] && echo y", "awk '{print $1, $2}' f", "x=$((1+2)); echo $x", "echo '$(echo x)'", "", " ", "\"", "'", "\\", "$", "`", "$(",
+    "echo hello | tr a-z A-Z", "echo YmFzaA== | base64 -d", "printf '%s %s' a b | sort", "echo ${HOME:-x}", "ls *.sh", "/opt/app/run*",
+    "sort <<< b", "alias ll='ls -l'", "f() { echo hi; }; f", "cat x 2>/dev/null | sort", "echo eval=$x | rev",
 ])
 def test_benign_look_alikes_pass(command):
     assert not is_blocked(command)
