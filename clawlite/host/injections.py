@@ -7,13 +7,14 @@
 """
 WORDS = (
     ("V", "ignore disregard forget override bypass neglect discard dismiss circumvent abandon ignoring disregarding forgetting overriding overrides "
-          "bypassing ignoriere ignorieren vergiss missachte ignora ignorez ignorar ignorate olvida olvide oubliez oublie dimentica"),
+          "bypassing ignoriere ignorieren vergiss missachte ignora ignorez ignorar ignorate olvida olvide oubliez oublie dimentica ignorem ignori dimenticate esqueca esqueca-se desconsidere vergesst "
+          "negeer vergeet zignoruj"),
     ("P", "previous prior above earlier preceding foregoing former original initial existing vorherigen bisherigen obigen anteriores "
-          "previas anterior precedentes precedenti"),
-    ("Y", "all any every your alle todas todos toutes tutte ihre deine meine vos tus sus"),
+          "previas anterior precedentes precedenti anteriori eerdere vorige poprzednie"),
+    ("Y", "all any every your alle todas todos toutes tutte tutti ihre deine meine vos tus sus"),
     ("I", "instruction instructions rule rules guideline guidelines direction directions directive directives command commands order "
           "orders prompt prompts constraints restrictions programming anweisung anweisungen regeln befehle instrucciones ordenes "
-          "istruzioni consignes"),
+          "istruzioni consignes instrucoes ordens regras regole ordini instructies instrukcje"),
     ("E", "everything anything alles todo tout tutto"),
     ("O", "void cancelled canceled revoked obsolete null"), ("s", "stop quit cease"),
     ("F", "following obeying follow obey heed comply respect"),
@@ -36,7 +37,7 @@ WORDS = (
     ("t", "to"),
     ("D", "told instructed taught"),
     ("", "the of these those that this my our please and were was been have given gave as in on a an from do am i will must los las les die "
-         "den de mis ont be so then immediately completely fully just also"),
+         "den de mis ont be le as os gli so then immediately completely fully just also"),
 )
 _NOT_NOT = "(?:^|[^N])"         # no "not" stands before it
 SENTENCES = (
@@ -59,7 +60,8 @@ LITERALS = ("system override", "admin override", "begin system prompt", "develop
             "if you are an ai", "if you are an llm", "instructions for ai", "instructions for the ai", "ai assistant must", "ai agent must",
             "ai agents must", "the assistant must call", "the agent must now", "<|im_start|>", "<|im_end|>", "<|system|>", "<|endoftext|>",
             "<|start_header_id|>", "[/inst]", "<<sys>>", "<system>", "</system>", "<system_prompt>", "</tool_result>", "### system", "system: you ",
-            "### new instruction", "begin new instructions", "instruction override", "new system instruction", "new system prompt", "enter developer mode",
+            "### new instruction", "begin new instructions", "you are now in developer mode", "next step for the model", "decode with rot13 and", "backwards and obey",
+            "skip approvals", "[system note", "new instructions from the developer", "instruction override", "new system instruction", "new system prompt", "enter developer mode",
             "jailbreak mode", "you have been reprogrammed", "you are reprogrammed", "skip confirmation", "without asking for confirmation",
             "without asking the user", "command without asking", "do not ask for confirmation", "repeat the text above", "repeat the words above",
             "repeat everything above", "print them word for word", "respond only with '", 'respond only with "', "respond with only '", "say only '",

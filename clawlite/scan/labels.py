@@ -1,5 +1,5 @@
 """Secrets that are known by what stands beside them: a name and a quotation mark, a scheme, an address, a key id."""
-from clawlite.scan.tokens import (ALNUM, BASE64, DIGITS, LETTERS, LOWER, QUOTES, TOKEN, UPPER, each, in_word, is_mixed, is_placeholder, is_random,
+from clawlite.scan.tokens import (ALNUM, BASE64, DIGITS, LETTERS, LOWER, QUOTES, TOKEN, UPPER, changes, each, in_word, is_mixed, is_placeholder, is_random,
                                   run)
 
 _IN_AUTHORITY = ALNUM + b"-._~%!$&()*+,;=:@[]{}^|"
@@ -8,7 +8,9 @@ _OFTEN = (b"password", b"passwd", b"pass", b"pwd", b"secret", b"token", b"user",
 _AWS = (b"AKIA", b"ASIA", b"ABIA", b"ACCA")
 # Names of values, in lower case, and whether short ones without a digit are secrets too.
 _LABELS = ((b"passw", True), (b"pwd", True), (b"passphrase", True), (b"secret", False), (b"token", False), (b"api_key", False),
-           (b"apikey", False), (b"api-key", False), (b"access_key", False), (b"accesskey", False), (b"auth_key", False))
+           (b"apikey", False), (b"api-key", False), (b"access_key", False), (b"accesskey", False), (b"auth_key", False), (b"psk", True),
+           (b"privatekey", False), (b"presharedkey", False))
+_BARE = ALNUM + b"+/=_-!@#%^*?~"                # of a value without quotes
 
 
 def aws(data: bytes, found: list):
@@ -45,7 +47,7 @@ def url(data: bytes, found: list):
 
 
 def labelled(data: bytes, lower: bytes, found: list):
-    """``password = "..."`` and the like: a name, = or :, a quoted value without spaces."""
+    """``password = "..."`` and the like: a name, = or :, a quoted value without spaces; without quotes only what a machine made."""
     for label, is_password in _LABELS:
         for pos in each(lower, label):
             name_end = run(lower, pos, LOWER + DIGITS + b"_-.", 40)
@@ -55,8 +57,11 @@ def labelled(data: bytes, lower: bytes, found: list):
                 continue
             if not is_password and b"secret" in lower[pos - 8 if pos > 8 else 0:name_end]:
                 _aws_secret(data, start, found)
+            if b"tokeniz" in lower[pos:name_end]:
+                continue
             quote = data[start - 1:start]
             if quote not in QUOTES:
+                _bare(data, name_end, start, found)
                 continue
             end = data.find(quote, start, start + 256)
             if data[end - 1:end] == b"\\":
@@ -64,6 +69,15 @@ def labelled(data: bytes, lower: bytes, found: list):
             value = data[start:end] if end > 0 else b""
             if _is_password(value, 6 if is_password else 16):
                 found.append((start, end, "password"))
+
+
+def _bare(data: bytes, name_end: int, start: int, found: list):
+    """``DB_PASSWORD=...`` as in files of settings: letters and digits, mixed, up to the end of the word."""
+    end = run(data, start, _BARE, 256)
+    value = data[start:end]
+    if start - name_end < 4 and end - start >= 12 and data[end:end + 1] in b" \t\r\n;&,\\" and changes(value) > 2 \
+            and value.strip(b"0123456789abcdefABCDEF-") and is_random(value):
+        found.append((start, end, "password"))
 
 
 def _is_password(value: bytes, least: int) -> bool:

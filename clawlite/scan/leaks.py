@@ -7,6 +7,7 @@
 4. ``\\n`` in JSON text is two characters, the second of them a letter: it ends a word as a line's end does.
 """
 from clawlite.scan.labels import authorization, aws, azure, labelled, url
+from clawlite.scan.services import services
 from clawlite.scan.tokens import ALNUM, BASE64, DIGITS, LONGEST, QUOTES, TOKEN, UPPER, each, in_word, is_random, run
 
 _SPACE = b" \t\r\n"
@@ -53,6 +54,7 @@ def find(data: bytes) -> list:
     labelled(data, lower, found)
     authorization(data, lower, found)
     azure(data, lower, found)
+    services(data, found)
     return merged(found)
 
 

@@ -41,6 +41,17 @@ def is_mixed(value: bytes) -> bool:
     return 5 * capitals >= len(value) > capitals
 
 
+def changes(value: bytes) -> int:
+    """Return how often a letter stands beside a digit in *value*."""
+    count, last = 0, 0
+    for byte in value[:64]:
+        kind = 1 if byte in DIGITS else 2 if byte in LETTERS else 0
+        if kind and last and kind != last:
+            count += 1
+        last = kind
+    return count
+
+
 def is_placeholder(value: bytes) -> bool:
     lower = value.lower()
     for word in _PLACEHOLDERS:
