@@ -4,7 +4,8 @@ Where control groups are delegated (cgroups.py) they keep the first three, and n
 
 | limit          | set by the child                         | watched by the warden            |
 |----------------|------------------------------------------|----------------------------------|
-| memory_mb      | RLIMIT_AS of each process                | the sum over the tree, PSS       |
+| memory_mb      | RLIMIT_AS of each process                | the sum over the tree, PSS, and  |
+|                |                                          | what its sockets may hold        |
 | cpu_shares     | nice, of each process and of the session |                                  |
 | max_processes  | RLIMIT_NPROC, threads count              | the number in the tree           |
 | max_open_files | RLIMIT_NOFILE of each process            |                                  |
@@ -19,6 +20,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 SHARES_PER_NICE = 1.25              # one step of nice is a quarter of the weight (kernel/sched/core.c)
 DEFAULT_SHARES = 1024
 LEAST_SHARES = 15                   # the weight of nice 19
+SOCKET = 262144                     # bytes that may wait in one socket whose buffer nobody has made longer
 MAX_FILES = 16384               # entries of a private /tmp
 TICK_MS = 50                        # how often the warden looks
 
@@ -172,6 +174,41 @@ def memory_of(pids: list, limit: int) -> int:
             fields = _read("/proc/%d/statm" % pid).split()
             total += int(fields[1]) * _PAGE if len(fields) > 1 else 0
     return total
+
+
+def memory_of_sockets(pids: list, alone: bool) -> int:
+    """Return the bytes that may wait in the sockets of *pids*: what is in them is mapped by no process.
+
+    alone  the sockets of this network namespace are theirs; else they are found among the descriptors
+    """
+    if alone:
+        text = _read("/proc/self/net/sockstat")
+        at = text.find("sockets: used ")
+        waiting = sum([_waiting(_read_all("/proc/self/net/" + name)) for name in ("tcp", "tcp6")])
+        return waiting + SOCKET * int(text[at + 14:text.find("\n", at)]) if at >= 0 else waiting
+    found = set()
+    for pid in pids:
+        try:
+            for name in os.listdir("/proc/%d/fd" % pid):
+                target = os.readlink("/proc/%d/fd/%s" % (pid, name))
+                if target.startswith("socket:"):
+                    found.add(target)
+        except OSError:                 # it has ended, or is not ours to look into
+            pass
+    return SOCKET * len(found)
+
+
+def _waiting(table: str) -> int:
+    """Return the bytes in the queues of a table of TCP sockets (proc(5), /proc/net/tcp)."""
+    return sum([int(part, 16) for line in table.split("\n")[1:] if line for part in line.split()[4].split(":")])
+
+
+def _read_all(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def is_more(folder: str, pids: list, limit: int) -> bool:

@@ -31,7 +31,7 @@ def _limits(found: dict) -> dict:
     kept = {"memory": "memory.max of the call's control group", "cpu": "cpu.weight of the call's control group, beside the agent's",
             "pids": "pids.max of the call's control group"}
     kept = {name: kept[controller] for name, controller in KEEPERS.items() if controller in found["cgroups"]}
-    return {"memory_mb": "RLIMIT_AS of each process, and the sum over the tree by the warden",
+    return {"memory_mb": "RLIMIT_AS of each process, and the sum over the tree and its sockets by the warden",
             "cpu_shares": "nice, and the session's where the kernel groups by session",
             "max_processes": counted, "max_open_files": "RLIMIT_NOFILE of each process",
             "timeout_ms": "TERM, 500 ms, KILL by the warden, to the whole tree",

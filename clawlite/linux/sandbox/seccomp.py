@@ -37,6 +37,7 @@ userfaultfd ustat vhangup
 """.split()
 # Memory that no process has mapped is in no process' size: without a cgroup to count it, there is none.
 _UNCOUNTED = ["memfd_create", "shmget", "msgget", "mq_open"]
+SOL_SOCKET, BUFFERS = 1, [7, 8, 32, 33]                 # SO_SNDBUF, SO_RCVBUF, and the same by force
 # What Landlock leaves open (landlock(7), "Current limitations"): metadata by path, and the objects of the user's own IPC.
 _BY_PATH = ["chown", "chown32", "lchown", "lchown32", "fchmodat2", "fchownat", "utime", "utimes", "futimesat", "file_setattr",
             "shmget", "shmat", "msgget", "semget", "mq_open"]
@@ -83,8 +84,10 @@ def own(rules: Rules, machine: str) -> bytes:
     """Return the filter that one call has on top of ``common``."""
     program = _Program(machine)
     _sockets(program, rules)
-    for name in [] if rules.counted else _UNCOUNTED:
-        program.refuse(name)
+    if not rules.counted:
+        for name in _UNCOUNTED:
+            program.refuse(name)
+        _buffers(program)
     if rules.landlock:
         _neighbours(program, rules)
     return program.code()
@@ -133,6 +136,18 @@ def _sockets(program, rules: Rules):
     program.add(_JEQ, 6, 1, 0)
     program.add(_RET, ERRNO | EACCES)
     program.add(_RET, ALLOW)
+    program.end()
+
+
+def _buffers(program):
+    """A socket's buffer stays as long as it is: asking for a longer one changes nothing, as at the system's own limit (socket(7))."""
+    program.begin("setsockopt")
+    program.argument(1)
+    program.add(_JEQ, SOL_SOCKET, 0, 2 * len(BUFFERS) + 1)
+    program.argument(2)
+    for option in BUFFERS:
+        program.add(_JEQ, option, 0, 1)
+        program.add(_RET, ERRNO)
     program.end()
 
 

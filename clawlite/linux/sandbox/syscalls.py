@@ -99,6 +99,7 @@ setdomainname       171 162 121
 sethostname         170 161 74
 setns               308 268 375
 setpriority         141 140 97
+setsockopt          54 208 294
 settimeofday        164 170 79
 setxattr            188 5 226
 shmat               30 196 305

@@ -124,7 +124,7 @@ class Watch:
         if (self._memory is None and most is None and self._folder is None and self._room is None) or now < self._look_at:
             return False
         pids = self._tree()
-        if self._memory is not None and limits.memory_of(pids, self._memory) + self._files() > self._memory:
+        if self._memory is not None and self._used(pids) > self._memory:
             self._ended = "memory_mb"
         elif most is not None and limits.tasks(pids) > most:
             self._ended = "max_processes"
@@ -138,6 +138,10 @@ class Watch:
     def _workspace(self) -> str:
         """Return where the workspace is for this process."""
         return "/workspace" if self._plan["profile"] == "N" else self._plan["folder"]
+
+    def _used(self, pids: list) -> int:
+        """Return the bytes of memory that the tree uses."""
+        return limits.memory_of(pids, self._memory) + limits.memory_of_sockets(pids, self._plan["profile"] == "N") + self._files()
 
     def _files(self) -> int:
         """Return the bytes of the private /tmp, which is memory in profile N."""

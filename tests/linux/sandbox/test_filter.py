@@ -140,3 +140,12 @@ def test_neighbours_in_profile_l(machine):
 def test_memory_that_no_process_has_mapped():
     for name in seccomp._UNCOUNTED:
         assert _says(X86_64, name) == ALLOW and _says(X86_64, name, rules=Rules(False, False, True, False)) == ERRNO | 1
+
+
+@pytest.mark.parametrize("machine", sorted(TABLES))
+def test_buffers_of_sockets_stay_as_long_as_they_are(machine):
+    uncounted = Rules(False, False, True, False)
+    for option in seccomp.BUFFERS:
+        assert _says(machine, "setsockopt", 3, 1, option, rules=uncounted) == ERRNO and _says(machine, "setsockopt", 3, 1, option) == ALLOW
+    for level, option in ((1, 2), (1, 6), (1, 9), (1, 31), (6, 7), (0, 8), (41, 33)):
+        assert _says(machine, "setsockopt", 3, level, option, rules=uncounted) == ALLOW

@@ -56,6 +56,31 @@ def test_memory_that_nobody_has_mapped(place):
     assert place.python("    return tried(os.memfd_create, 'x')\n") == "open"
 
 
+SOCKETS = """/usr/bin/python3 -c '
+import socket, time
+keep, waiting = [], 0
+for _ in range(%d):
+    a, b = socket.socketpair()
+    keep.append((a, b))
+    for end in (a, b):
+        end.setblocking(False)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 23)
+        try:
+            while True:
+                waiting += end.send(bytes(65536))
+        except BlockingIOError:
+            pass
+time.sleep(%d)
+print(waiting)'
+"""
+
+
+def test_memory_that_waits_in_sockets(place):
+    said = place.shell(SOCKETS % (300, 30), memory_mb=100)
+    assert said["ended"] == "memory_mb", said
+    assert 0 < int(place.shell(SOCKETS % (20, 0), memory_mb=256)["output"]) < 20 << 20       # none of them is longer than the system makes it
+
+
 FORKS = """    n = 0
     for _ in range(40):
         try:
