@@ -141,6 +141,8 @@ def decide_host(profile, host: str) -> None:
     address = address_of(host)
     if address is not None:
         decide_addresses(profile, host, [address])
+    elif profile.block_private and host[host.rfind(".") + 1:] in ("localhost", "local", "internal"):
+        raise _private(profile, host)               # whoever looks such a name up
 
 
 def decide_addresses(profile, host: str, addresses: list) -> list:
@@ -152,9 +154,13 @@ def decide_addresses(profile, host: str, addresses: list) -> list:
     if profile.block_private:
         for address in addresses:
             if not is_public(address):
-                raise refusal(profile, host, "private address", "%s is, or leads to, an address that is not public" % host,
-                              "ssrf_protection.block_private_ips of the sandbox keeps tools from private networks")
+                raise _private(profile, host)
     return addresses
+
+
+def _private(profile, host: str) -> SandboxDenied:
+    return refusal(profile, host, "private address", "%s is, or leads to, an address that is not public" % host,
+                   "ssrf_protection.block_private_ips of the sandbox keeps tools from private networks")
 
 
 def refusal(profile, host: str, reason: str, sentence: str, hint: str = "") -> SandboxDenied:

@@ -183,7 +183,10 @@ def test_literal_addresses_are_judged_at_once():
     refused(decide_host, Rules(1, ["10.0.0.1"]), "10.0.0.1")        # a list alone does not switch the protection off
     decide_host(Rules(1, ["10.0.0.1"], False), "10.0.0.1")
     decide_host(Rules(2), "93.184.216.34")
-    decide_host(Rules(2), "localhost")                              # a name: its addresses decide
+    for host in ("localhost", "a.localhost", "nas.local", "metadata.google.internal"):      # whoever looks such a name up
+        assert refused(decide_host, Rules(2), host).data["reason"] == "private address"
+        decide_host(Rules(2, [], False), host)
+    decide_host(Rules(2), "localhost.example.com")                  # a name: its addresses decide
 
 
 def test_refusals_say_what_to_do():
