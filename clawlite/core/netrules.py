@@ -139,10 +139,8 @@ def decide_host(profile, host: str) -> None:
         raise refusal(profile, host, "network", "the sandbox allows no network",
                       "capabilities.network.mode of the sandbox can allow it")
     address = address_of(host)
-    if address is not None:
-        decide_addresses(profile, host, [address])
-    elif profile.block_private and host[host.rfind(".") + 1:] in ("localhost", "local", "internal"):
-        raise _private(profile, host)               # whoever looks such a name up
+    if address is not None or host[host.rfind(".") + 1:] in ("localhost", "local", "internal"):
+        decide_addresses(profile, host, [address or bytes(4)])      # whoever looks up such a name
 
 
 def decide_addresses(profile, host: str, addresses: list) -> list:
@@ -154,13 +152,9 @@ def decide_addresses(profile, host: str, addresses: list) -> list:
     if profile.block_private:
         for address in addresses:
             if not is_public(address):
-                raise _private(profile, host)
+                raise refusal(profile, host, "private address", "%s is, or leads to, an address that is not public" % host,
+                              "ssrf_protection.block_private_ips of the sandbox keeps tools from private networks")
     return addresses
-
-
-def _private(profile, host: str) -> SandboxDenied:
-    return refusal(profile, host, "private address", "%s is, or leads to, an address that is not public" % host,
-                   "ssrf_protection.block_private_ips of the sandbox keeps tools from private networks")
 
 
 def refusal(profile, host: str, reason: str, sentence: str, hint: str = "") -> SandboxDenied:
