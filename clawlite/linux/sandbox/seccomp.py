@@ -28,19 +28,20 @@ F_SETOWN, F_SETSIG, F_SETOWN_EX = 8, 10, 15
 
 # Refused whole, in every profile.
 _NEVER = """
-acct add_key adjtimex bpf chroot clock_adjtime clock_settime delete_module fanotify_init finit_module fsconfig fsmount fsopen fspick
-init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_file_load kexec_load keyctl lookup_dcookie
-memfd_secret migrate_pages modify_ldt mount mount_setattr move_mount move_pages name_to_handle_at nfsservctl open_by_handle_at
-open_tree open_tree_attr perf_event_open pidfd_getfd pivot_root process_madvise process_mrelease process_vm_readv process_vm_writev
-ptrace quotactl quotactl_fd reboot request_key setdomainname sethostname setns settimeofday swapoff swapon sysfs syslog umount2 uselib
-userfaultfd ustat vhangup
+acct add_key adjtimex bpf chroot clock_adjtime clock_adjtime64 clock_settime clock_settime64 delete_module fanotify_init finit_module
+fsconfig fsmount fsopen fspick init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_file_load kexec_load
+keyctl lookup_dcookie memfd_secret migrate_pages modify_ldt mount mount_setattr move_mount move_pages name_to_handle_at nfsservctl
+open_by_handle_at open_tree open_tree_attr perf_event_open pidfd_getfd pivot_root process_madvise process_mrelease process_vm_readv
+process_vm_writev ptrace quotactl quotactl_fd reboot request_key setdomainname sethostname setns settimeofday swapoff swapon sysfs syslog
+umount2 uselib userfaultfd ustat vhangup
 """.split()
 # Memory that no process has mapped is in no process' size: without a cgroup to count it, there is none.
 _UNCOUNTED = ["memfd_create", "shmget", "msgget", "mq_open"]
 SOL_SOCKET, BUFFERS = 1, [7, 8, 32, 33]                 # SO_SNDBUF, SO_RCVBUF, and the same by force
 # What Landlock leaves open (landlock(7), "Current limitations"): metadata by path, and the objects of the user's own IPC.
 _BY_PATH = ["chown", "chown32", "lchown", "lchown32", "fchmodat2", "fchownat", "utime", "utimes", "futimesat", "file_setattr",
-            "shmget", "shmat", "msgget", "semget", "mq_open"]
+            "shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semtimedop_time64", "semctl",
+            "mq_open", "mq_unlink"]                     # what a number names is soon guessed: not only the calls that look one up
 _ATTRIBUTES = ["setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"]
 # What the warden does for a child, or refuses (modes.py).
 _ASKED = ["chmod", "fchmodat", "fchmod", "fchown", "fchown32", "utimensat", "utimensat_time64"]

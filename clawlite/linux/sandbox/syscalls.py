@@ -33,7 +33,9 @@ chown               92 - 182
 chown32             - - 212
 chroot              161 51 61
 clock_adjtime       305 266 372
+clock_adjtime64     - - 405
 clock_settime       227 112 262
+clock_settime64     - - 404
 clone               56 220 120
 connect             42 203 283
 delete_module       176 106 129
@@ -72,7 +74,11 @@ modify_ldt          154 - -
 mount               165 40 21
 move_pages          279 239 344
 mq_open             240 180 274
+mq_unlink           241 181 275
+msgctl              71 187 304
 msgget              68 186 303
+msgrcv              70 188 302
+msgsnd              69 189 301
 name_to_handle_at   303 264 370
 nfsservctl          180 42 169
 open_by_handle_at   304 265 371
@@ -94,7 +100,11 @@ sched_setattr       314 274 380
 sched_setparam      142 118 154
 sched_setscheduler  144 119 156
 seccomp             317 277 383
+semctl              66 191 300
 semget              64 190 299
+semop               65 193 298
+semtimedop          220 192 312
+semtimedop_time64   - - 420
 setdomainname       171 162 121
 sethostname         170 161 74
 setns               308 268 375
@@ -103,6 +113,7 @@ setsockopt          54 208 294
 settimeofday        164 170 79
 setxattr            188 5 226
 shmat               30 196 305
+shmctl              31 195 308
 shmget              29 194 307
 socket              41 198 281
 socketpair          53 199 288

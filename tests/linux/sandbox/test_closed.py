@@ -1,6 +1,8 @@
 """What is closed, asked from inside: in N and in L, as an ordinary user and as root."""
+import ctypes
 import os
 import platform
+import struct
 import subprocess
 import time
 
@@ -133,6 +135,27 @@ def test_other_processes_of_the_user_cannot_be_signalled(place):
         with open("/proc/%d/stat" % other.pid) as file:
             assert file.read().split()[2] in "SR"       # not stopped either
         other.kill()
+
+
+def test_what_other_processes_share_by_a_number_is_out_of_reach(place):
+    """System V IPC: a queue that anybody may use, whose number is guessed; it is not looked up."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    queue, counter, memory = libc.msgget(0, 0o666), libc.semget(0, 1, 0o666), libc.shmget(0, 4096, 0o666)
+    assert min(queue, counter, memory) >= 0, os.strerror(ctypes.get_errno())
+    try:
+        message = ctypes.create_string_buffer(struct.pack("l", 1) + b"x")
+        assert libc.msgsnd(queue, message, 1, 0) == 0
+        found = place.python("""    room = ctypes.create_string_buffer(64)
+    return [system_call(*one) for one in (
+        ("msgrcv", %(queue)d, room, 8, 0, 0o4000), ("msgsnd", %(queue)d, room, 1, 0o4000), ("msgctl", %(queue)d, 0, None),
+        ("semop", %(counter)d, room, 1), ("semtimedop", %(counter)d, room, 1, None), ("semctl", %(counter)d, 0, 0), ("shmat", %(memory)d, None, 0),
+        ("shmctl", %(memory)d, 0, None), ("mq_unlink", b"x"))]
+""" % {"queue": queue, "counter": counter, "memory": memory})
+        assert "open" not in found and (place.profile == "N" or set(found) == {"EPERM"}), found
+        assert libc.msgrcv(queue, message, 1, 0, 0o4000) == 1
+    finally:
+        gone = [libc.msgctl(queue, 0, None), libc.semctl(counter, 0, 0), libc.shmctl(memory, 0, None)]
+    assert gone == [0, 0, 0]
 
 
 def test_a_call_cannot_reach_another_one(place):

@@ -54,6 +54,12 @@ def test_every_name_that_is_refused_has_a_number(machine):
         assert _says(machine, name) & 0xFFFF0000 == ERRNO
 
 
+def test_the_clock_of_32_bits_is_not_set_by_its_second_number():
+    """A 32-bit machine has two calls for what has a time in it, the old one and one with 64 bits (asm-generic/unistd.h, 403 to 423)."""
+    assert [_says(ARM, number) for number in (404, 405)] == [ERRNO | 1] * 2
+    assert [_says(ARM, number) for number in (403, 406, 407, 412, 413, 414, 422)] == [ALLOW] * 7
+
+
 @pytest.mark.parametrize("machine", sorted(TABLES))
 def test_another_calling_convention_ends_the_process(machine):
     for other in [a for m, a in AUDIT_ARCH.items() if m != machine] + [0x40000003, 0]:
