@@ -174,7 +174,10 @@ def _memory(pid: int, address: int, size: int, is_text: bool) -> bytes:
         data = b""
         while len(data) < size and not (is_text and b"\0" in data):
             at = address + len(data)
-            part = os.pread(fd, min(size - len(data), 4096 - at % 4096), at)       # a page at a time: the next may not be there
+            try:
+                part = os.pread(fd, min(size - len(data), 4096 - at % 4096), at)       # a page at a time: the next may not be there
+            except OSError:                         # nor this one: EIO here, and the call itself would have said EFAULT
+                part = b""
             if not part:
                 raise OSError(_EFAULT, "no such address")
             data += part

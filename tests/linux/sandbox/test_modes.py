@@ -1,5 +1,6 @@
 """Modes, times and owners: changed where tools may write, and nowhere else, by path and by descriptor, in N and in L."""
 import ctypes
+import errno
 import os
 import threading
 
@@ -131,9 +132,10 @@ def test_what_the_warden_reads_of_another_process():
     data = ctypes.create_string_buffer(b"text\0more")
     address, pid = ctypes.addressof(data), os.getpid()
     assert _memory(pid, address, 4096, True) == b"text" and _memory(pid, address, 9, False) == b"text\0more"
-    for bad, size in ((8, 16), (address + 4, 4096)):
-        with pytest.raises(OSError):
+    for bad, size, code in ((8, 16, errno.EFAULT), (0xFFFFFFFF, 16, errno.EFAULT), (address + 4, 4096, errno.ENOENT)):
+        with pytest.raises(OSError) as caught:
             _memory(pid, bad, size, True)
+        assert caught.value.errno == code
     found = []
     thread = threading.Thread(target=lambda: found.append(_process_of(threading.get_native_id())))
     thread.start()
