@@ -44,6 +44,7 @@ VARIANTS = {
     "bookworm": Variant("Linux 6.1 with Landlock ABI 2, Python 3.11", BOTH, [("root", "N", [SANDBOX])], suite="bookworm"),
     "arm64": Variant("64-bit ARM", BOTH, [("root", "NL", CORE)], kernel="arm64"),
     "armhf": Variant("32-bit programs on 64-bit ARM", BOTH, [("root", "NL", CORE)], kernel="arm64", userland="armhf"),
+    "armv7": Variant("32-bit ARM", BOTH, [("root", "NL", CORE)], kernel="armhf"),
     "raspberry64": Variant("64-bit ARM, no Landlock, no memory controller", BOTH, [("root", "N", CORE)], RASPBERRY, kernel="arm64"),
     "raspberry32": Variant("32-bit programs on 64-bit ARM, no Landlock, no memory controller", BOTH, [("root", "N", CORE)], RASPBERRY, kernel="arm64",
                            userland="armhf"),

@@ -19,7 +19,8 @@ BROKEN = "KVM internal error"
 CHECKOUT = ("clawlite", "tests", "pyproject.toml")
 # Debian's name of a machine type -> (its own name, QEMU's arguments, console, kernel package)
 MACHINES = {"amd64": ("x86_64", ("-M", "q35"), "ttyS0", "linux-image-cloud-amd64"),
-            "arm64": ("aarch64", ("-M", "virt", "-cpu", "cortex-a72"), "ttyAMA0", "linux-image-cloud-arm64")}
+            "arm64": ("aarch64", ("-M", "virt", "-cpu", "cortex-a72"), "ttyAMA0", "linux-image-cloud-arm64"),
+            "armhf": ("arm", ("-M", "virt,highmem=off", "-cpu", "cortex-a15"), "ttyAMA0", "linux-image-armmp")}
 # busybox alone runs it; what clawlite is to see is a file system of its own, for the kernel lets nobody change the root of an initramfs.
 INIT = """#!/busybox sh
 /busybox mkdir -p /proc /new
