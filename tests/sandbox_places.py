@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from sandboxes import NOBODY
+from sandboxes import NOBODY, WAIT_S
 
 ROOT = Path(__file__).resolve().parents[1]
 HOST = ROOT / "tests" / "sandbox_host.py"
@@ -121,6 +121,6 @@ def host(profile: str, root: bool, faults=None, group=None, workspace="ws", **mo
                 yield Host(folder, process, profile, root)
             finally:
                 process.stdin.close()
-                process.wait(10)
+                process.wait(WAIT_S)
     finally:
         shutil.rmtree(folder)

@@ -68,7 +68,7 @@ def sandbox_of(user: str) -> dict:
 
 def environment(user: str) -> dict:
     return dict(os.environ, HOME="/home/maker" if user == "maker" else "/", PYTHONPATH="/checkout", CLAWLITE_NO_EXT="1", CLAWLITE_RESULTS="/tmp/results",
-                CLAWLITE_CACHE="/tmp/cache")
+                CLAWLITE_CACHE="/tmp/cache", CLAWLITE_WAIT_S="300")
 
 
 def results() -> list:

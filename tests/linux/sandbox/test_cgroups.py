@@ -10,11 +10,11 @@ import time
 
 import pytest
 from sandbox_places import host
+from sandboxes import WAIT_S
 
 from clawlite.linux.sandbox import cgroups
 from clawlite.linux.sandbox.limits import KEEPERS
 
-WAIT_S = 8
 
 
 def _mounted() -> str:

@@ -5,8 +5,8 @@ import time
 
 import pytest
 from sandbox_places import host
+from sandboxes import WAIT_S
 
-WAIT_S = 8
 
 
 def _sleepers(mark: str) -> list:
