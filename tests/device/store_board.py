@@ -6,15 +6,21 @@ power   requests are stored, compacted and written anew; for each moment at whic
 damage  each byte of a log is another one in turn: {"bytes", "damaged": how many were refused, "shorter": how many have lost the end, "wrong": [byte, ...]}
 locked  what is said of a flash that takes no writing, and when it takes it again
 unset   what is known of entries from before the clock was set: {"before", "after", "again", "old"}
+moved   a log of turns of an older version is taken over; for each moment at which power can go: {"states", "wrong": [[state, what is there], ...]}
+goes_on turns where index or flash are full, or others have filled it: {"index", "flash", "others", ...}
 full    what is said while the flash fills, and when there is room again
 """
 import json
 import os
+import struct
 import sys
 import vfs
 
+from binascii import crc32
+
+from appendlog import append, read, walk
 from clawlite.core.errors import StoreError
-from clawlite.core.memories import KEY_VALUE, SEMANTIC, TRUNCATE, WINDOW, Store
+from clawlite.core.memories import CONVERSATION, KEY_VALUE, SEMANTIC, TRUNCATE, WINDOW, Store
 from jsontext import dumps, loads
 from ram_disk import Disk, states
 from stores import Stores
@@ -23,14 +29,16 @@ _BLOCK = 512
 _ID = "c1a00000-0000-4000-8000-%012d"
 _RECORDS = [["notes", SEMANTIC, 0, None, 40, WINDOW, False, 0, 0, 10, False, None, None, None, False, None, None],
             ["facts", KEY_VALUE, 0, None, None, 0, False, 0, 0, 10, False, None, None, None, False, None, None],
-            ["young", SEMANTIC, 0, 60, None, 0, False, 0, 0, 10, False, None, None, None, False, None, None]]
+            ["young", SEMANTIC, 0, 60, None, 0, False, 0, 0, 10, False, None, None, None, False, None, None],
+            ["talk", CONVERSATION, 0, None, None, 0, False, 0, 0, 10, False, None, None, None, False, None, None]]
 clock = [1800000000]
-NOTES, FACTS, YOUNG = [Store(row) for row in _RECORDS]
+NOTES, FACTS, YOUNG, TALK = [Store(row) for row in _RECORDS]
 
 
 class Agent:
     def __init__(self):
-        self.image = self
+        self.image = self.agent = self
+        self.name, self.identity = "a", "me"
 
     def section(self, number):
         return _RECORDS
@@ -145,6 +153,41 @@ def unset():
     return {"before": before, "after": after, "again": again, "old": known(opened())}
 
 
+def old(text: str, when: int, whose: str = "a\ntalk\n") -> bytes:
+    """Return a turn as older versions kept it."""
+    rows = [["user", text], ["assistant", "", [["c", "look", "{}"]]], ["tool", "it", "c", "look", False], ["assistant", "Heard."]]
+    return struct.pack(">IIH", when, crc32(whose.encode()), len(rows)) + dumps(rows).encode()
+
+
+def said_in(log) -> list:
+    return [entry["content"]["text"] for entry in do(log, "query", TALK, ("time-range", None, 1000, None))["entries"] if entry["content"]["role"] == "user"]
+
+
+def moved():
+    disk = Disk(_BLOCK, 128)
+    vfs.VfsLfs2.mkfs(disk)
+    vfs.mount(vfs.VfsLfs2(disk), "/disk")
+    put(opened(), 1, FACTS, ("k", "v"))
+    path, end, wanted = "/disk/conversation.log", 0, []
+    for number in range(8):
+        foreign = number in (0, 5)
+        wanted += [] if foreign else ["turn %d" % (number // 2)]
+        end = append(path, old("turn %d" % (number // 2), (0, clock[0] + number)[number % 2], "b\ntalk\n" if foreign else "a\ntalk\n"), end)
+    disk.log, begin = [], bytearray(disk.data)
+    if said_in(opened()) != wanted:
+        return {"states": 0, "wrong": said_in(opened())}
+    vfs.umount("/disk")
+    found, wrong = 0, []
+    for count, torn in states(begin, disk.log, _BLOCK, 128):
+        vfs.mount(vfs.VfsLfs2(torn), "/disk")
+        here = [said_in(opened()), said_in(opened()), len([read(path, *place) for place in walk(path)])]
+        if here != [wanted, wanted, 2]:
+            wrong.append([count, here])
+        vfs.umount("/disk")
+        found += 1
+    return {"states": found, "wrong": wrong[:3]}
+
+
 def locked():
     disk = Disk(_BLOCK, 64)
     vfs.VfsLfs2.mkfs(disk)
@@ -158,6 +201,39 @@ def locked():
     vfs.umount("/disk")
     vfs.mount(vfs.VfsLfs2(disk), "/disk")
     return {"refused": refused, "there": there, "mended": put(log, 2, NOTES, (None, "two"))}
+
+
+def goes_on():
+    disk = Disk(_BLOCK, 64)
+    vfs.VfsLfs2.mkfs(disk)
+    vfs.mount(vfs.VfsLfs2(disk), "/disk")
+
+    def turn(log, number, size=0):
+        """Store a turn; return what is there of the conversation, numbers of turns, and of the facts; or the error."""
+        done, value = log.run("store", TALK, "", (None, [(None, {"role": role, "text": "%d %s" % (number, size * "x")}, None, None) for role in ("user", "assistant")]))
+        return value if not done else [[int(text.split(" ")[0]) for text in said_in(log)], len(contents(log)[1])]
+    log, found = opened(), {}
+    log.most = 20
+    for number in range(8):
+        put(log, 100 + number, FACTS, ("k%d" % number, "v"))
+    found["index"] = [turn(log, number) for number in range(12)]
+    found["refused"] = said(log, "store", TALK, (_ID % 200, [(None, "x", None, None)] * 20))
+    log = opened()
+    found["flash"] = [turn(log, number, 500) for number in range(12, 60)]
+    found["again"] = turn(opened(), 60)
+    with open("/disk/other", "wb") as file:
+        try:
+            while True:
+                file.write(bytes(512))
+                file.flush()
+        except OSError:
+            pass
+    there = said_in(opened())
+    found["others"] = [turn(opened(), number, 500).message for number in range(61, 64)]
+    found["kept"] = said_in(opened()) == there
+    os.remove("/disk/other")
+    found["mended"] = turn(opened(), 64, 500)
+    return found
 
 
 def full():
@@ -189,6 +265,6 @@ def full():
     return {"count": count, "refused": refused, "kept": kept, "again": again, "over": over, "crowded": crowded, "there": there, "mended": mended, "bytes": size}
 
 
-result = {"power": power, "full": full, "damage": damage, "unset": unset, "locked": locked}[sys.argv[1]]()
+result = {"power": power, "full": full, "damage": damage, "unset": unset, "moved": moved, "goes_on": goes_on, "locked": locked}[sys.argv[1]]()
 with open(sys.argv[2], "w") as file:
     file.write(json.dumps(result))

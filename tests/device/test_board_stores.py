@@ -116,6 +116,17 @@ def test_the_checker_bites(micropython, tmp_path):
     assert run(micropython, tmp_path, "power", tmp_path)["wrong"]
 
 
+def test_power_that_goes_while_an_older_log_is_taken_over(micropython, tmp_path):
+    """No turn is lost, none is there twice, those of another agent stay; a check that forgets what was taken is found out."""
+    result = run(micropython, tmp_path, "moved")
+    assert result["wrong"] == [] and result["states"] > 60, result
+    source = (BOARD / "oldturns.py").read_text()
+    before = "done = mark if request == OLD else done"
+    assert source.count(before) == 1
+    (tmp_path / "oldturns.py").write_text(source.replace(before, "done = 0"))
+    assert run(micropython, tmp_path, "moved", tmp_path)["wrong"]
+
+
 def test_a_flash_that_is_full(micropython, tmp_path):
     """Half of what is free is for the log, so that it can be written anew; what is there is found, and there is room for more afterwards."""
     result = run(micropython, tmp_path, "full")
@@ -124,6 +135,18 @@ def test_a_flash_that_is_full(micropython, tmp_path):
         assert code == -32030 and "the flash has no room for more" in message and data == {"cause": "full"}, name
         assert hint == "remove what is old: retention, or claw.memory.compact"
     assert result["kept"] == [result["count"] - 1] * 2 and result["again"] is None and result["there"] == "y" * 400 and result["mended"] == ["entry-1-1"]
+
+
+def test_a_conversation_goes_on_where_there_is_no_room(micropython, tmp_path):
+    """The oldest turns give way, in a full index and in a full flash, and no other store's entries; not where that would not help."""
+    result = run(micropython, tmp_path, "goes_on")
+    assert [facts for _, facts in result["index"]] == [8] * 12 and [talk[-1] for talk, _ in result["index"]] == list(range(12))
+    assert [len(talk) for talk, _ in result["index"]] == [1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6]
+    assert result["refused"][:2] == [-32030, "the memory would have 40 entries, and this board has room for 20"]
+    assert [facts for _, facts in result["flash"]] == [8] * 48 and [talk[-1] for talk, _ in result["flash"]] == list(range(12, 60))
+    counts = [len(talk) for talk, _ in result["flash"]]
+    assert max(counts) < 20 and min(counts[8:]) > 3 and result["again"][0][-2:] == [59, 60]
+    assert all("the flash " in message for message in result["others"]) and result["kept"] and result["mended"][0][-2:] == [60, 64]
 
 
 def test_a_flash_that_cannot_be_written(micropython, tmp_path):

@@ -2,8 +2,8 @@
 
 All writes and erases of a conversation, and of two flashes, are recorded; then the disk is made as it was after N of them, with the next one
 half done (torn) or not done (dropped), and the real agent boots from it and is asked.  Of all moments some 32 are taken, evenly, the same
-each time; also those around each acknowledgement of a turn (its prompt had come), and at both ends of a flash: 79 boots of a conversation,
-57 and 27 of flashes, 58 where bugs are planted.
+each time; also those around each acknowledgement of a turn (its prompt had come) or of a request, and at both ends of a flash: 79 boots of a
+conversation, 104 of one with requests to its store in between, 57 and 27 of flashes, 90 where bugs are planted.
 """
 import base64
 import concurrent.futures
@@ -15,11 +15,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from agents import Agent
+from agents import INITIALIZE, UUID, Agent
 from flash_model import Model
 from llm_server import Server
 from talking_board import answer, project, shown, turns
 
+import clawlite.core
 from clawlite.host import firmware, flash
 from clawlite.host.data import firmware_dir
 
@@ -94,14 +95,57 @@ class Power:
             assert it.wait() == 0
         return changes(log), [begun] + acknowledged
 
-    def asked(self, disk: bytes, server, question: str) -> tuple:
-        """Boot, and ask; return (what the board said, what the provider was shown before that)."""
-        done = subprocess.run(words(self.micropython, "boot", self.disk(disk), self._path("log")), input=question.encode() + b"\n",
+    def play(self, disk: bytes, steps: list) -> tuple:
+        """Do *steps*, a person's lines and an operator's requests (method, params); return (changes, [how many of them had been made when each
+        was acknowledged], [what the stores had then])."""
+        log, acknowledged, had = self._path("log"), [], []
+        with Agent(words(self.micropython, "boot", self.disk(disk), log), self.folder, env={"MICROPYPATH": ".frozen"}) as it:
+            it.expect("is ready. /help lists the commands.\n> ", 30)
+            reply(it, "claw.initialize", INITIALIZE)
+            for step in [None] + steps:
+                if isinstance(step, str):
+                    it.line(step)
+                    it.expect("Heard: %s.\n> " % ("the tool" if step.startswith("look") else step), 30)
+                elif step:
+                    assert "result" in reply(it, *step), step
+                acknowledged.append(len(changes(log)))
+                had.append([contents_of(reply(it, "claw.memory.query", question)) for question in QUESTIONS])
+                assert len(changes(log)) == acknowledged[-1], "a question writes nothing"
+            it.end()
+            assert it.wait() == 0
+        return changes(log), acknowledged, had
+
+    def asked(self, disk: bytes, server, question: str, records: bytes = b"") -> tuple:
+        """Boot, and ask; return (what the board said, what the provider was shown before that).  records: what an operator asks before it."""
+        done = subprocess.run(words(self.micropython, "boot", self.disk(disk), self._path("log")), input=records + question.encode() + b"\n",
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, env=dict(os.environ, MICROPYPATH=".frozen"))
         said = done.stdout.decode()
         assert done.returncode == 0 and f"Heard: {question}.\n" in said, said
         seen = [shown(request) for request in server.requests]
         return said, next(one[:-1] for one in seen if one[-1] == "user " + question)
+
+
+def record(method: str, params: dict, number: int) -> bytes:
+    return b"\x1e%s\n" % json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()
+
+
+def reply(it, method: str, params: dict) -> dict:
+    """Return the answer to a request on the line of a console."""
+    it.number = getattr(it, "number", 0) + 1
+    it.send(record(method, params, it.number))
+    while True:
+        it.expect("\x1e", 30)
+        found = json.loads(it.expect("\n", 30))
+        if found.get("id") == it.number:
+            return found
+
+
+def contents_of(answer: dict) -> list:
+    return [entry["content"] for entry in answer["result"]["entries"]]
+
+
+QUESTIONS = [{"store": store, "query": {"type": "time-range", "time_range": {"from": "2000-01-01", "to": "2100-01-01"}}} for store in ("talk", "facts")]
+ASKED = record("claw.initialize", INITIALIZE, 1) + b"".join(record("claw.memory.query", one, number) for number, one in enumerate(QUESTIONS, 2))
 
 
 @pytest.fixture
@@ -121,6 +165,14 @@ def contents(server, micropython, mpy_cross, tmp_path_factory):
             assert image
         return flash.contents(str(folder / version))
     return build
+
+
+@pytest.fixture(scope="module")
+def mixed(server, micropython, mpy_cross, tmp_path_factory):
+    """Return what a flash of an agent brings whose conversation lies beside another store."""
+    folder = tmp_path_factory.mktemp("mixed")
+    project(folder, server, ", retention: { max_entries: %d }, compaction: { strategy: truncate, enabled: false } }, { name: facts, type: key-value" % KEPT)
+    return flash.contents(str(folder))
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +235,74 @@ def test_an_acknowledgement_before_the_write_is_caught(power, contents, server, 
     disk = power.write(b"", Model().flash(want))[1]
     log, acknowledged = power.talk(disk, TEXTS[:3])
     assert held(power, server, disk, log, acknowledged, "late")
+
+
+def stored(number: int, store: str, *entries) -> tuple:
+    return "claw.memory.store", {"store": store, "entries": list(entries), "context": {"request_id": UUID % number}}
+
+
+def values(number: int) -> tuple:
+    """Return a request that stores twelve values of one key: eleven of them are gone."""
+    return stored(number, "facts", *[{"key": "k", "content": "value %d of %d" % (each, number)} for each in range(12)])
+
+
+STEPS = [TEXTS[0], values(1), TEXTS[1], stored(2, "talk", {"content": "a note"}), values(3), TEXTS[2], TEXTS[3],
+         ("claw.memory.compact", {"store": "talk"}), values(4), TEXTS[4], TEXTS[5]]
+
+
+def seen_of(messages: list) -> list:
+    """Return what a provider is shown of the contents of a conversation's store: its whole turns."""
+    seen, turn = [], []
+    for one in messages:
+        if isinstance(one, dict):
+            turn = [] if one["role"] == "user" else turn
+            if turn or one["role"] == "user":
+                turn += ["%s %s" % (one["role"], one["text"])] if one["text"] else []
+                turn += ["call " + name for _, name, _ in one.get("calls", ())]
+            if turn and one["role"] == "assistant" and not one.get("calls"):
+                seen, turn = seen + turn, []
+    return seen
+
+
+def agreed(power, server, disk: bytes, played: tuple, name: str) -> list:
+    """Return what is wrong after power went: [(changes made, torn, what the stores have, what a provider is shown, acknowledged steps)]."""
+    log, acknowledged, had = played
+
+    def at(moment) -> list:
+        count, is_torn = moment
+        said, seen = power.asked(after(disk, log[:count + is_torn], is_torn), server, "%s %d %d" % (name, count, is_torn), ASKED)
+        replies = [json.loads(line[1:]) for line in said.split("\n") if line[:1] == "\x1e"]
+        found = [contents_of(one) for one in replies if one.get("id") in (2, 3)]
+        step = sum(count >= made for made in acknowledged) - 1
+        right = found in had[max(0, step):step + 2] and seen == seen_of(found[0])
+        return [] if right else [(count, is_torn, found, seen, step)]
+    near = [made + by for made in acknowledged for by in (-1, 0, 1)]
+    return sum(each(at, moments(len(log), near)), [])
+
+
+def test_turns_and_requests_of_one_log(power, mixed, server):
+    """Turns, requests to the conversation and to another store, a compaction, the log written anew: all of it is there up to the last acknowledged,
+    and a provider is shown what an operator finds."""
+    disk = power.write(b"", Model().flash(mixed))[1]
+    played = power.play(disk, STEPS)
+    talk, facts = played[2][-1]
+    wrote = [made - before for before, made in zip(played[1], played[1][1:])]
+    assert wrote[9] > 2 * wrote[10], "the log is written anew for the last turn but one"
+    assert [one["text"] for one in talk if isinstance(one, dict) and one["role"] == "user"] == TEXTS[2:6] and facts == ["value 11 of 4"]
+    assert "a note" in played[2][7][0] and "a note" not in talk and played[2][8][0] == played[2][7][0][-KEPT // 2:]
+    assert agreed(power, server, disk, played, "mixed") == []
+
+
+def test_a_turn_that_is_stored_message_by_message_is_caught(power, mixed, server, mpy_cross, tmp_path):
+    source = (Path(clawlite.core.__file__).parent / "conversation.py").read_text()
+    before = '            stored = yield from ask("store", *place, (None, [_entry(message) for message in turn]))\n'
+    assert source.count(before) == 1
+    (tmp_path / "conversation.py").write_text(source.replace(before, '            for message in turn:\n    ' + before.replace(
+        "[_entry(message) for message in turn]", "[_entry(message)]")))
+    names = firmware.build(tmp_path / "parts", mpy_cross, {"conversation": tmp_path / "conversation.py"})
+    want = dataclasses.replace(mixed, slot={**mixed.slot, **{name: (tmp_path / "parts" / name).read_bytes() for name in names}})
+    disk = power.write(b"", Model().flash(want))[1]
+    assert agreed(power, server, disk, power.play(disk, STEPS[:3]), "parts")
 
 
 def flashed(power, server, disk: bytes, steps: list, versions: tuple, name: str) -> list:
