@@ -33,7 +33,6 @@ spec:
   sandbox: {{ inline: {{ level: none }} }}
   policies: [{{ inline: {{ rules: [{{ id: all, action: allow, scope: all }}] }} }}]
 '''
-_FIRMWARE = {}
 TOOLS = 'def look(where: str) -> dict:\n    """Look somewhere."""\n    return {"where": where, "seen": 3}\n'
 
 
@@ -50,13 +49,9 @@ def project(folder: Path, endpoint: str, name: str = "garden", protocol: str = "
 def flashed(image: str, flash: Path, firmware: Path) -> Path:
     """Put what a board needs to run *image* into *flash*, a folder that ``clawlite sim --fs`` takes; return it.
 
-    firmware  a folder that is compiled into once, empty before
+    firmware  a folder that is compiled into
     """
-    if firmware not in _FIRMWARE:
-        _FIRMWARE[firmware] = board_files(image, str(firmware))
-    beside = {".cbor": image, "tools.py": os.path.join(os.path.dirname(image), "tools.py")}
-    for source, target in _FIRMWARE[firmware]:
-        source = next((path for end, path in beside.items() if target.endswith(end)), source)
+    for source, target in board_files(image, str(firmware)):
         path = flash / target.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, path)

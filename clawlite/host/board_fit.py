@@ -5,7 +5,7 @@
 """
 import typing
 
-from clawlite.host import board_audit, board_heap, board_stores, boards, chain, channels, compiler, guards, trust, worlds
+from clawlite.host import board_audit, board_heap, board_stores, boards, chain, channels, compiler, guards, slot, trust, worlds
 from clawlite.host.board_profile import Ability, Profile, has
 from clawlite.host.document import LinePlace
 from clawlite.host.problems import ManifestErrors, Problem, Problems
@@ -16,16 +16,29 @@ _ABILITIES = set(typing.get_args(Ability)) - {"http", "https", "process"}
 
 
 class Need:
-    """What an image takes on MicroPython, in bytes: ``held[bits]`` and ``heap[bits]`` (board_heap.py), ``flash``."""
+    """What an image takes on MicroPython, in bytes (board_heap.py); *board*: its profile, or None: any, with 32-bit words."""
 
     def __init__(self, manifest, data: bytes):
         source = b""
         if any(tool.function for tool in manifest.tools):
             source = dict(manifest.sources)["tools.py"]
-        text = source.decode()
-        self.held = {bits: board_heap.held(data, text, bits) for bits in (32, 64)}
-        self.heap = {bits: board_heap.needed(data, text, bits) for bits in (32, 64)}
-        self.flash = board_heap.flash(data, text)
+        self._data, self._source = data, source.decode()
+        self._known = {}                # boards differ in little
+
+    def _of(self, function, board, *more) -> int:
+        key = function, *more, *slot.of_board(board)
+        if key not in self._known:
+            self._known[key] = function(self._data, self._source, *more, board)
+        return self._known[key]
+
+    def held(self, board=None) -> int:
+        return self._of(board_heap.held, board, board.word_bits if board else 32)
+
+    def heap(self, board=None) -> int:
+        return self._of(board_heap.needed, board, board.word_bits if board else 32)
+
+    def flash(self, board=None) -> int:
+        return self._of(board_heap.flash, board)
 
 
 def demand(manifest, board: Profile, build) -> tuple:
@@ -95,19 +108,19 @@ def sizes(manifest, board: Profile, need: Need, known: list = ()) -> list[Proble
     if board.runtime == "micropython":
         wanted = _heap(manifest, board, need)
         if wanted > board.heap_bytes:
-            tls = f" ({board.network.tls_bytes:,} of them for TLS)" if wanted > need.heap[board.word_bits] else ""
+            tls = f" ({board.network.tls_bytes:,} of them for TLS)" if wanted > need.heap(board) else ""
             problems.add(place, (), f"the agent needs about {wanted:,} bytes of heap{tls}, and {board.name} has {board.heap_bytes:,}",
                          hint=_other(known, lambda b: (not tls or "https" in b.abilities) and (not b.heap_bytes or _heap(manifest, b, need) <= b.heap_bytes),
                                      "[gateway] in clawlite.toml" if tls else "fewer tools or rules"))
-        if board.flash_bytes is not None and need.flash > board.flash_bytes:
-            problems.add(place, (), f"the agent needs about {need.flash:,} bytes of flash, and {board.name} has {board.flash_bytes:,}",
-                         hint=_other(known, lambda b: b.flash_bytes is None or need.flash <= b.flash_bytes, "a smaller agent"))
+        if board.flash_bytes is not None and need.flash(board) > board.flash_bytes:
+            problems.add(place, (), f"the agent needs about {need.flash(board):,} bytes of flash, and {board.name} has {board.flash_bytes:,}",
+                         hint=_other(known, lambda b: b.flash_bytes is None or need.flash(b) <= b.flash_bytes, "a smaller agent"))
     return problems.found
 
 
 def _heap(manifest, board: Profile, need: Need) -> int:
     """Return the bytes of heap that the agent needs on *board*, with those of a TLS connection."""
-    return need.heap[board.word_bits] + (board.network.tls_bytes or 0 if trust.hosts(manifest) else 0)
+    return need.heap(board) + (board.network.tls_bytes or 0 if trust.hosts(manifest) else 0)
 
 
 # -- what is wanted, and where that stands

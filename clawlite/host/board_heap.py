@@ -11,13 +11,12 @@ import warnings
 
 from clawlite.core import image as layout
 from clawlite.core import memories
-from clawlite.host import board_stores
+from clawlite.host import board_stores, slot
 
 BLOCK_BYTES = 4096              # of littlefs on boards' flash
 SIZES = pathlib.Path(__file__).with_name("board_sizes.json")
 _DICT_SLOTS = (0, 2, 4, 6, 8, 10, 12, 17, 23, 29, 37, 47, 59, 73, 97, 127, 167, 223, 293, 389, 521, 691, 919, 1223, 1627, 2161,
                3229, 4831, 7243, 10861, 16273, 24407, 36607, 54907)      # py/map.c
-_API = {2: "openai", 3: "anthropic"}                        # core/provider.py
 # Fitted to 32-bit words: a function's objects, a name that is known nowhere else, a text that is kept once and not as a name.
 _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
 # For a turn, beyond what is held: `clawlite bench micropython`, 64-bit words; with 32 bits it is less, and nobody measured it.
@@ -32,7 +31,8 @@ _AUDIT_BYTES = 49152                    # two segments, the head and a folder (a
 
 @functools.cache
 def sizes() -> dict:
-    """Return what was measured: {"32": {part: bytes of heap}, "64": the same, "flash": bytes of a board's files}."""
+    """Return what was measured: {"32": {part: bytes of heap}, "64": the same, "flash": {"sizes": {file of the firmware: bytes}, "ways": what
+    ``slot.ways`` returned, "boot": [bytes of each file that chooses a slot]}}."""
     return json.loads(SIZES.read_text())
 
 
@@ -74,53 +74,55 @@ class Heap:
         return self.block + self.blocks(2 * slots * self.word)
 
 
-def parts(image) -> list[str]:
-    """Return which parts of a board's code an image (``layout.Image``) loads, sorted, as ``board_sizes.json`` names them."""
-    found = {"agent"} | {name for name in ("log", "pins") if name in image.requires}
-    found |= {name for name in ("audit", "memory") if name in image.requires}
-    if "http" in image.requires or "https" in image.requires or image.agent.counts:
-        found.add("limits")
-    if "guard" in image.requires or "audit" in image.requires and image.section(layout.GUARD)[3][1]:
-        injection, leaks = image.section(layout.GUARD)[:2]
-        found |= {"guard"} | ({"leaks"} if leaks else set()) | ({"injection"} if injection else set())
-    for number in image.agent.providers:
-        if number >= 2 and "gateway" in image.requires:
-            found.add("lan" if "lan" in image.requires else "gateway")         # with the line, while there is one
-            continue
-        found |= {("reflex", "replay")[number]} if number < 2 else {"remote", _API[image.provider(number - 2)[1]]}
+def parts(image, profile=None) -> list[str]:
+    """Return which parts of a board's code an image (``layout.Image``) loads, sorted, as ``board_sizes.json`` names them; *profile* of its
+    board, whose pins are real and whose radio is used, or None."""
+    found = {"agent", *slot.parts(image)} & set(sizes()["32"])
+    if "lan" in found:
+        found.discard("gateway")        # what they share is in both; the line comes with a host, and is left while there is none
+    if profile:
+        there = slot.of_board(profile)
+        found |= {"wifi"} & set(there)
+        if "machine" in there and "pins" in found:
+            found = found - {"pins"} | {"machinepins"}
     return sorted(found)
 
 
-def held(data: bytes, tools_py: str, bits: int) -> int:
+def held(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     """Return the bytes of heap that a board holds after a turn in which every provider was asked.
 
     data      the image
     tools_py  source of the tools.py that it needs, or ""
+    profile   as in ``parts``
     """
     image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
     heap = Heap(bits)
-    code = sum(sizes()[str(bits)][part] for part in parts(image))
+    code = sum(sizes()[str(bits)][part] for part in parts(image, profile))
     return code + content(heap, image) + (functions(heap, tools_py) if tools_py else 0)
 
 
-def needed(data: bytes, tools_py: str, bits: int) -> int:
+def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     """Return the bytes of heap with which its turns work: what is held, and room for what a turn makes and leaves."""
     image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
-    loaded = parts(image)
-    room = _ROOM if {"remote", "gateway", "lan"}.isdisjoint(loaded) else _REMOTE_ROOM
+    loaded = slot.parts(image)
+    room = _ROOM if {"remote", "gateway"}.isdisjoint(loaded) else _REMOTE_ROOM
     room += sum(_LOOK_ROOM.get(part, 0) for part in loaded)
     room += _STORE_ROOM + board_stores.index(memories.stores(image)) if image.size_of(layout.MEMORY) else 0
-    return max(held(data, tools_py, bits) + room, _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR)
+    return max(held(data, tools_py, bits, profile) + room, _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR)
 
 
-def flash(data: bytes, tools_py: str) -> int:
-    """Return the bytes of flash for two slots (docs/flash.md), each with the firmware, an image and its tools.py, and what it writes as it runs."""
+def flash(data: bytes, tools_py: str, profile=None) -> int:
+    """Return the bytes of flash for two slots (docs/flash.md), each with what the image needs of the firmware (slot.py), the image and its
+    tools.py, for what chooses one, and for what it writes as it runs; *profile* as in ``slot.of_board``."""
     image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
     written = _LOG_BYTES if "log" in image.requires else 0
     written += _STORE_BYTES if "memory" in image.requires else 0
     written += _AUDIT_BYTES if "audit" in image.requires else 0
-    written += BLOCK_BYTES if "limits" in parts(image) else 0
-    return 2 * (sizes()["flash"] + on_flash([len(data), len(tools_py.encode())])) + written
+    having = slot.parts(image) + slot.of_board(profile)
+    written += BLOCK_BYTES if "limits" in having else 0
+    table = sizes()["flash"]
+    files = [table["sizes"][name] for name in slot.chosen(table["sizes"], having, table["ways"])]
+    return 2 * on_flash([*files, len(" ".join(having)), len(data), len(tools_py.encode())]) + on_flash(table["boot"]) + written
 
 
 def on_flash(files: list[int]) -> int:

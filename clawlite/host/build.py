@@ -94,12 +94,12 @@ def build(name: str, output: str = None, key_file: str = None, board: str = None
     fits, fits_not = board_fit.fitting(loaded, need)
     path = output or os.path.join(loaded.folder, IMAGE)
     changed = save(path, built.data)
-    bits = profile.word_bits if profile and profile.runtime == "micropython" else 32
+    there = profile if profile and profile.runtime == "micropython" else None
     found = findings.find(loaded)
     found["warnings"] = found["warnings"] + board_fit.notes(loaded, profile)
     return {"file": path, "bytes": len(built.data), "changed": changed, "requires": compiler.requires(loaded),
-            "sections": [{"name": part, "bytes": size} for part, size in built.sections], "heap_bytes": need.heap[bits],
-            "held_bytes": need.held[bits], "flash_bytes": need.flash, "word_bits": bits, "board": board, "fits": fits,
+            "sections": [{"name": part, "bytes": size} for part, size in built.sections], "heap_bytes": need.heap(there),
+            "held_bytes": need.held(there), "flash_bytes": need.flash(there), "word_bits": there.word_bits if there else 32, "board": board, "fits": fits,
             "fits_not": fits_not, **found}
 
 

@@ -6,7 +6,7 @@ import tempfile
 from clawlite.core import seal
 from clawlite.core.errors import ClawError
 from clawlite.core.image import Image
-from clawlite.host import build, manifest
+from clawlite.host import boards, build, manifest
 from clawlite.host.board_files import SLOT, board_files
 from clawlite.host.flash_plan import Contents, Plan, plan
 
@@ -35,15 +35,16 @@ def target(port: str = None, folder: str = None, ssh: str = None):
 def contents(name: str, board: str = None, key_file: str = None) -> Contents:
     """Return what a board gets that shall run *name*: a manifest, which is built, or an image with its tools.py beside it.
 
-    board     refuse a manifest that this board cannot honour, or None
+    board     refuse a manifest that this board cannot honour, and bring only what this board can load; or None
     key_file  the device key that the board gets, which the image is signed with; None: the board keeps what it has
     Raises ``ManifestErrors``, ``ClawError``: an image that is not signed with that key, too.
     """
     key = build.read_key(key_file) if key_file else None
     image = build.image_for(name, board, key_file)
+    profile = boards.profile(board, os.path.dirname(image)) if board else None
     shared, slot = boot_settings(name), {}
     with tempfile.TemporaryDirectory(prefix="clawlite-flash-") as folder:
-        for path, place in board_files(image, folder):
+        for path, place in board_files(image, folder, profile):
             if place.startswith(SLOT + "/"):
                 slot[os.path.basename(place)] = _read(path)
             elif place != SLOT + ".cbor":

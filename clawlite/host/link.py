@@ -236,7 +236,10 @@ class _Rewriter(ast.NodeTransformer):
             raise LinkError(f"{self.module.name}: const() stands for an integer under a name in capitals")
         if node.id in self.aliases:
             raise LinkError(f"{self.module.name}: the module {node.id} is used as a value")
-        node.id = self.names.get(node.id, node.id)
+        new = self.names.get(node.id, node.id)
+        if any(new in scope for scope in self.locals):
+            raise LinkError(f"{self.module.name}: {node.id} is {new} in its unit, which a local name hides; choose another")
+        node.id = new
         return node
 
     def visit_Attribute(self, node):

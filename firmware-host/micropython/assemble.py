@@ -5,6 +5,7 @@ from clawlite.core.errors import ImageMismatch
 from clawlite.core.handlers import Handlers
 from clawlite.core.image import CONTEXT, GUARD, PINS
 from jsontext import dumps, loads
+from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, PINS as PINNED, REMOTE, parts
 from stdio import Stdio, is_terminal
 
 _MAX_TASKS = 8
@@ -15,22 +16,22 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     """Give *device* all that it has; the others are those of ``Device``."""
     device.clock = Clock()
     device.now_ms, device.epoch_s = device.clock.now_ms, device.clock.epoch_s
-    builtin = {}
-    if "pins" in image.requires:
+    builtin, having = {}, parts(image)
+    if PINNED in having:
         from clawlite.core.builtin import HANDLERS as builtin
         device.pins = _bank(image.section(PINS) or [], device.now_ms)
     device.handlers = Handlers(builtin, maker, device.pins)
-    wants = _audit(image) if "audit" in image.requires else None
-    if "guard" in image.requires or wants and wants[1]:         # which has what tools return
+    wants = _audit(image) if AUDIT in having else None
+    if GUARDS in having:
         from guarding import Guarding
         device.guarding = Guarding(device, image, folder)
     device.agent = Agent(image, 0, _MAX_TASKS)
     device.agent.kept = device.kept
     device.agent.codecs = (loads, dumps)
     device.folder = folder
-    if "log" in image.requires:
+    if LOG in having:
         from logfile import Log
-        device.log = Log(folder, dumps if image.guard is None else lambda event: image.guard.text(dumps(event)))
+        device.log = Log(folder, dumps, image.guard)
         device.agent.lifecycle.starting = device.log.check
     device.agent.lifecycle.on_failure = device.failed
     if wants:
@@ -45,20 +46,20 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.console = Console(device.agent, not device.terminal)
         device.printable = printable
     device.stdio = Stdio(operator, device.now_ms)
-    if "http" in image.requires or "https" in image.requires or image.agent.counts:
+    if LIMITS in having:
         from meters import Meters
         Meters(device.agent, folder, device.clock.both)
-    if "lan" in image.requires:
+    if LAN in having:
         from lan import Lan
-        device.net = Lan(device, lambda: _name_server(device))
-    elif "gateway" in image.requires:
+        device.net = Lan(device, device.name_server)
+    elif GATEWAY in having:
         from uplink import Uplink
         device.net = device.uplink = Uplink(device.agent, device.stdio, device.now_ms)
         device.stdio.over = device.uplink.down
-    elif "http" in image.requires or "https" in image.requires:
+    elif REMOTE in having:
         from net import Net
-        device.net = Net(device.agent, device.stdio.poll, folder, device.clock.both, lambda: _name_server(device))
-    if "memory" in image.requires:
+        device.net = Net(device.agent, device.stdio.poll, folder, device.clock.both, device.name_server)
+    if MEMORY in having:
         _stores(device, image, folder)
 
 
@@ -88,10 +89,6 @@ def _stores(device, image, folder: str):
             raise ImageMismatch("the store %s (%s) is not one that this board keeps" % (store.name, TYPES[store.type]), "build it with --board")
         if device.console is not None and store.type == CONVERSATION:
             device.agent.lasting = device.stores.lasting
-
-
-def _name_server(device):
-    return device.wifi.name_server() if device.wifi else None
 
 
 def _bank(rows: list, now_ms):

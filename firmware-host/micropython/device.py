@@ -309,6 +309,10 @@ class Device:
             self.stdio.write((b"\n" if self._open else b"") + self.printable(text.encode()) + b"\n", b"")
             self._open = False
 
+    def name_server(self):
+        """Return (address, port) of who knows names, or None while there is no radio."""
+        return self.wifi.name_server() if self.wifi else None
+
     def kept(self, key=None):
         """Return the bounds and what is on record, or what is on record of *key* (``recall.Recall``)."""
         if "calls.journal" not in os.listdir(self.folder):      # the journal's code is not loaded for nothing

@@ -6,31 +6,27 @@ import gc
 
 from clawlite.core.errors import ImageMismatch
 from clawlite.core.image import NETWORK, Image
+from parts import compare
 
 _BEGINS = ("def ", "class ", "@")
 _LEAST = 512                    # characters that are compiled at once: each time leaves some 64 bytes for its names (64-bit words)
 ABILITIES = ("audit", "gateway", "guard", "http", "https", "lan", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py")
 
 
-def load(path: str, folder: str, seal: bool, key) -> tuple:
+def load(read, size: int, folder: str, seal: bool, key) -> tuple:
     """Return (image, {function name: function}).
 
-    path    the image
+    read    function(offset, length) -> bytes of the image, of *size* bytes; it stays, so it is not of this module
     folder  where tools.py lies
     seal    also check the digest, and with *key*, bytes or None, the signature
-    Raises ``OSError`` when the image cannot be read, ``ImageError``, ``ImageMismatch``.
+    Raises ``OSError`` when something cannot be read, ``ImageError``, ``ImageMismatch``.
     """
-    file = open(path, "rb")
-    size = file.seek(0, 2)
-
-    def read(offset: int, length: int) -> bytes:
-        file.seek(offset)
-        return file.read(length)
     image = Image(read, size)
     if seal:
         from clawlite.core.seal import check
         check(read, size, image.seal_at, key)
     image.require(ABILITIES, "this board")
+    compare(image, folder)
     _check_network(image)
     functions = {}
     for name, digest in image.companions:

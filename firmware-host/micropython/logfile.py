@@ -13,8 +13,8 @@ _LIMIT = 16384
 class Log:
     """While it cannot be written, the line that met it first waits; later ones are lost."""
 
-    def __init__(self, folder: str, dumps):
-        self._path, self._dumps = folder + "/log.jsonl", dumps
+    def __init__(self, folder: str, dumps, guard):
+        self._path, self._dumps, self._guard = folder + "/log.jsonl", dumps, guard
         self._waiting = self._error = None
         try:
             self._size = os.stat(self._path)[6]
@@ -23,7 +23,8 @@ class Log:
 
     def write(self, event: dict) -> bool:
         """Append one event; return whether it is on the flash."""
-        line = self._dumps(event) + "\n"
+        line = self._dumps(event)
+        line = (self._guard.text(line) if self._guard else line) + "\n"
         try:
             self._flush()
             self._append(line)

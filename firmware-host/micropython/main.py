@@ -19,7 +19,8 @@ def open_device(path: str, folder: str, operator: bool, state: str = None, seal:
     gc.threshold(_LOAD_BYTES)
     from loader import load
     from memory import drop
-    image, maker = load(path, folder, seal, key)
+    file = open(path, "rb")
+    image, maker = load(reading(file), file.seek(0, 2), folder, seal, key)
     del load
     drop()
     from device import Device
@@ -27,6 +28,14 @@ def open_device(path: str, folder: str, operator: bool, state: str = None, seal:
     drop()
     gc.threshold(-1)
     return device
+
+
+def reading(file):
+    """Return the function by which an image is read from *file*."""
+    def read(offset: int, length: int) -> bytes:
+        file.seek(offset)
+        return file.read(length)
+    return read
 
 
 def attempt(*arguments) -> tuple:
@@ -41,6 +50,8 @@ def attempt(*arguments) -> tuple:
         why = "%s cannot be read: %s - name an image: main.py IMAGE, or put it here as claw.cbor" % (arguments[0], e)
     except ClawError as e:
         why = e.message + (" - " + e.hint if e.hint else "")
+    except ImportError as e:
+        why = "a file of clawlite is missing: %s - flash it again: clawlite flash" % e
     except MemoryError as e:
         why = "%s does not fit into this board's memory: %s - build a smaller agent" % (arguments[0], e)
     return None, why

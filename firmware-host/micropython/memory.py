@@ -6,7 +6,7 @@ import gc
 import sys
 
 _PACKAGE = "clawlite.core."
-_OCCASIONAL = ("header", "seal", "handshake", "uri", "outlook", "approval", "journal", "appendlog", "oldturns", "conversation", "memories", "memory_methods", "instant", "storelog", "storewrite", "storequery", "words", "record", "onrecord", "commands", "trace", "violation", "jsonvalue", "cborfault", "jsonfault", "loader", "assemble", "begin", "settime", "lookup", "secretvalues")
+_OCCASIONAL = ("header", "seal", "handshake", "uri", "outlook", "approval", "journal", "appendlog", "oldturns", "conversation", "memories", "memory_methods", "instant", "storelog", "storewrite", "storequery", "words", "record", "onrecord", "commands", "trace", "violation", "jsonvalue", "cborfault", "jsonfault", "loader", "parts", "assemble", "begin", "settime", "lookup", "secretvalues")
 
 
 def drop(names=_OCCASIONAL):

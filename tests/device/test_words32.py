@@ -1,6 +1,7 @@
 """What ``clawlite build`` says of heap and flash is what MicroPython measures, within 15 %: with 32-bit words, as boards have, and 64."""
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -8,12 +9,12 @@ import pytest
 import words32
 from agents import INITIALIZE, UUID
 
-from clawlite.host import bench_agent, board_heap, firmware, new
+from clawlite.host import bench_agent, board_files, board_heap, boards, firmware, new, slot
 from clawlite.host.build import build_beside
 
 WITHIN = 0.15
 GOLDEN = Path(__file__).parents[1] / "golden"
-AGENTS = ("greenhouse", "chat", "blink", "empty", "bench", "rules", "tools", "both", "talk")
+AGENTS = ("greenhouse", "chat", "blink", "empty", "bench", "rules", "tools", "both", "talk", "skills")
 TOOL = '''
 
 def tool_%d(text: str, count: int = 1) -> str:
@@ -49,6 +50,7 @@ def agents(tmp_path_factory):
     words32.project(folder / "tools", words32._CLAW % "reflex" + words32._ALLOW % ("allow", ""), clawlite_toml='reflex = "reflex.toml"\n',
                     reflex_toml=reflex, tools_py='"""Tools."""\n' + "".join(TOOL % (number, number) for number in range(40)))
     words32.project(folder / "talk", words32._CLAW % "reflex" + words32._TALK, **words32._REFLEX)
+    words32.project(folder / "skills", words32.remote("openai-compatible") + words32._SKILL + words32._ALLOW % ("allow", ""), tools_py=words32._TOOL)
     words32.project(folder / "both", words32.remote("anthropic-native", "openai-compatible"))
     for name in AGENTS:
         found[name] = folder / name
@@ -129,21 +131,49 @@ print((free - os.statvfs("/flash")[3]) * 4096)
 """
 
 
-def test_the_flash_is_what_is_said(micropython, mpy_cross, agents, tmp_path):
+@pytest.mark.parametrize("name", ["tools", "greenhouse", "both"])
+@pytest.mark.parametrize("profile", ["pico-w", "pico2"])
+def test_the_flash_is_what_is_said(micropython, mpy_cross, agents, name, profile, tmp_path):
     """On littlefs, as a Pico has it, in both slots."""
-    firmware.build(tmp_path / "lib", mpy_cross)
+    there, folder = boards.profile(profile), agents[name]
     (tmp_path / "flash.py").write_text(FLASH)
-    folder = agents["tools"]
-    files = [*sorted((tmp_path / "lib").iterdir()), folder / "claw.cbor", folder / "tools.py"]
-    done = subprocess.run([micropython, "-X", "heapsize=8m", tmp_path / "flash.py", *files], capture_output=True, text=True, timeout=60)
+    files = board_files.board_files(str(folder / "claw.cbor"), str(tmp_path / "lib"), there)
+    slots = []
+    for path, place in files:
+        if place.startswith("/claw-a"):
+            slots.append(shutil.copy(path, tmp_path / os.path.basename(place)))
+    done = subprocess.run([micropython, "-X", "heapsize=8m", tmp_path / "flash.py", *slots], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    said = board_heap.flash((folder / "claw.cbor").read_bytes(), words32.source(folder))
+    said = board_heap.flash((folder / "claw.cbor").read_bytes(), words32.source(folder), there)
     assert abs(said - int(done.stdout)) <= WITHIN * int(done.stdout), (said, done.stdout)
+
+
+@pytest.fixture(scope="module")
+def with_stand_ins(micropython, mpy_cross, tmp_path_factory):
+    return words32.tree(tmp_path_factory.mktemp("with"), True)
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("name", ["greenhouse", "blink", "rules"])
+def test_the_heap_that_is_held_with_real_pins_and_a_radio(with_stand_ins, agents, name, bits):
+    if bits == 32 and words32.missing():
+        pytest.skip(words32.missing())
+    folder = agents[name]
+    said = board_heap.held((folder / "claw.cbor").read_bytes(), words32.source(folder), bits, boards.profile("pico-w"))
+    measured = words32.measure(with_stand_ins, folder, bits)["after"]
+    assert abs(said - measured) <= WITHIN * measured, f"said {said}, measured {measured}; python tests/words32.py measures the code again"
 
 
 def test_every_part_of_the_code_has_its_sizes():
     sizes = board_heap.sizes()
-    parts = {"agent", "anthropic", "gateway", "guard", "injection", "lan", "leaks", "limits", "log", "memory", "openai", "pins", "reflex", "remote", "replay"}
+    parts = {"agent", "anthropic", "gateway", "guard", "injection", "lan", "leaks", "limits", "log", "machinepins", "memory", "openai", "pins", "reflex", "remote",
+             "replay", "skills", "wifi"}
     assert set(sizes) == {"32", "64", "flash"} and set(sizes["32"]) == set(sizes["64"]) == parts
     names = 3584                        # a pool of names doubles in the part that fills it, with one size of words earlier than with the other
     assert all(0 < sizes["32"][part] < sizes["64"][part] + names for part in parts) and sizes["32"]["agent"] < sizes["64"]["agent"]
+
+
+def test_the_files_of_the_table_are_those_that_there_are():
+    """The estimate of flash chooses among them as a flash does: ``python tests/words32.py`` writes them anew."""
+    table = board_heap.sizes()["flash"]
+    assert set(table["sizes"]) == {f"{name}.mpy" for name in firmware.linked()[0]} | {"sentences"} and table["ways"] == slot.ways()

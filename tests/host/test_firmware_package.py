@@ -47,8 +47,10 @@ def test_mip_gets_what_a_flash_brings_but_for_the_agent(made, tmp_path):
     image = project(tmp_path / "agent", "1.0.0", TOOLS)
     flashed = {place.lstrip("/"): Path(path).read_bytes() for path, place in board_files(image, str(tmp_path / "built"))}
     got = {place: (made / "mip" / source).read_bytes() for place, source in listed(made / "mip").items()}
-    assert {place for place in flashed if place not in got} == {"claw-a.cbor", "claw-a/tools.py"}
-    assert {place: flashed.get(place) for place in got} == got
+    assert {place for place in flashed if place not in got} == {"claw-a.cbor", "claw-a/parts", "claw-a/tools.py"}
+    left = {place for place in got if place not in flashed}
+    assert "claw-a/remote.mpy" in left and "claw-a/core.mpy" not in left       # the agent asks no provider over a network
+    assert {place: flashed[place] for place in got if place in flashed} == {place: got[place] for place in got if place not in left}
     here = {path.relative_to(made / "mip").as_posix() for path in (made / "mip").rglob("*") if path.is_file()}
     assert here == set(listed(made / "mip").values()) | {"package.json"}
 

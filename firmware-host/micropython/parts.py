@@ -1,0 +1,58 @@
+"""Which parts of clawlite an image makes a board load: what assemble.py puts together, and what a flash brings into a slot.
+
+Both ask this one function; the host runs this file as it is (clawlite/host/slot.py).  A slot says in its file ``parts`` what it has.
+1. Numbers, not names: a name that MicroPython has seen stays in memory.  2. Loaded at the start, and dropped.
+"""
+from clawlite.core.errors import ImageError, ImageMismatch
+from clawlite.core.image import GUARD, NETWORK, SKILLS
+
+NAMES = "reflex replay openai anthropic oauth2 remote gateway lan limits tls pins log guard leaks injection memory skills audit"
+REFLEX, REPLAY, OPENAI, ANTHROPIC, OAUTH2, REMOTE, GATEWAY, LAN, LIMITS, TLS, PINS, LOG, GUARDS, LEAKS, INJECTION, MEMORY, SKILLED, AUDIT = range(18)
+_MOST = 512                     # bytes of the file
+
+
+def parts(image) -> set:
+    """Return their numbers.  Raises ``ImageError`` for sections of another shape."""
+    found, wanted = set(), image.requires
+    for name, number in (("audit", AUDIT), ("gateway", GATEWAY), ("guard", GUARDS), ("http", REMOTE), ("https", REMOTE), ("lan", LAN), ("log", LOG),
+                         ("memory", MEMORY), ("pins", PINS)):
+        if name in wanted:
+            found.add(number)
+    try:
+        if AUDIT in found and image.section(GUARD)[3][1]:           # it has what tools return, and looks at it
+            found.add(GUARDS)
+        if GUARDS in found:
+            injection, leaks = image.section(GUARD)[:2]
+            if injection:
+                found.add(INJECTION)
+            if leaks:
+                found.add(LEAKS)
+        if REMOTE in found or image.agent.counts:
+            found.add(LIMITS)
+        if "https" in wanted or LAN in found and image.section(NETWORK)[0][2]:
+            found.add(TLS)
+        if image.size_of(SKILLS):
+            found.add(SKILLED)
+        for number in image.agent.providers:        # as in core/chain.py, core/provider.py
+            if number < 2:
+                found.add(number)
+            elif GATEWAY not in found:
+                row = image.provider(number - 2)
+                found.add(row[1])
+                if row[7] == 3:
+                    found.add(OAUTH2)
+    except (IndexError, TypeError, ValueError):
+        raise ImageError("image: its parts are not what this version knows")
+    return found
+
+
+def compare(image, folder: str):
+    """Raise ``ImageMismatch`` when the slot in *folder* was made for images that load less; one that does not say has all."""
+    try:
+        with open(folder + "/parts") as file:
+            carried = file.read(_MOST).split()
+    except OSError:
+        return
+    missing = [name for number, name in enumerate(NAMES.split()) if number in parts(image) and name not in carried]
+    if missing:
+        raise ImageMismatch("this slot was flashed without what the image needs: %s" % ", ".join(missing), "flash it: clawlite flash")

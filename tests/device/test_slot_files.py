@@ -1,0 +1,145 @@
+"""A board with only the files that its image needs does all that it does with all of them; and says so when one is missing."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from slot_board import TOOLS, WINDOW, Board, contents_of_any, ready
+
+from clawlite.core.image import Image
+from clawlite.host import bench_agent, bench_heap, firmware, new, slot
+from clawlite.host.build import build_beside
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+AGENTS = ("greenhouse", "gates", "guarded", "least", "memory", "skills")
+TEMPLATES = ("blink", "chat", "empty", "greenhouse")
+LINES = "/help\n/status\n/tools\n/trace\n/skills\n/policy\nhello\nis the soil dry?\nblink\nwater the plants\ny\n/trace 1\n/nonsense\n/report x\nbye\n"
+CALLS = [("claw.status", {}), ("claw.memory.store", {"store": "room", "entries": [{"content": "x"}]}), ("claw.memory.query", {"store": "room"}), ("no.such", {}),
+         ("claw.tool.call", {"name": "look", "arguments": {}, "context": {"request_id": "123e4567-e89b-42d3-a456-426614174000"}}), ("claw.shutdown", {})]
+
+
+@pytest.fixture(scope="module")
+def built(mpy_cross, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("firmware")
+    return folder, firmware.build(folder, mpy_cross)
+
+
+@pytest.fixture
+def played(micropython, built, tmp_path):
+    """Return a function that runs an image on all files and on those that it needs: (folder, stdin, *arguments) -> [stdout, stdout]."""
+    def run(agent: Path, stdin: str, *arguments, **more) -> list:
+        data, said = (agent / "claw.cbor").read_bytes(), []
+        having = slot.parts(Image(lambda offset, length: data[offset:offset + length], len(data)))
+        for name, names in (("all", built[1]), ("own", slot.chosen(built[1], having + ["bank"]))):
+            tree = tmp_path / name
+            there = shutil.copytree(agent, tree / "agent")
+            for file in names:
+                os.link(built[0] / file, tree / file)
+            (there / "parts").write_text(" ".join(having))
+            (tree / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
+            done = subprocess.run([micropython, "-X", "heapsize=1m", tree / "start.py", there / "claw.cbor", *arguments], input=stdin.encode(),
+                                  capture_output=True, timeout=60, env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen", **more))
+            assert done.returncode == 0 and b"ImportError" not in done.stderr, (name, done.stderr)
+            said.append([without_time(line) for line in done.stdout.decode().splitlines() if '"claw.heartbeat"' not in line])
+        assert len(os.listdir(tmp_path / "own")) < len(os.listdir(tmp_path / "all"))
+        return said
+    return run
+
+
+def without_time(line: str):
+    """Drop what the clock and the heap decide."""
+    try:
+        return json.loads(re.sub(r'("uptime_ms":)[0-9]+|(")[0-9]{4}-[0-9]{2}-[0-9]{2}T[^"]*', r"\1\g<2>0", line))
+    except ValueError:                  # for people
+        return " ".join(word for word in line.split() if not word[:1].isdigit())
+
+
+def lines_of(name: str) -> str:
+    script = json.loads((GOLDEN / f"{name}.steps.json").read_text())
+    return "".join(argument + "\n" for _, what, argument in script["steps"] if what in ("line", "record") and "slow" not in argument)
+
+
+@pytest.mark.parametrize("name", sorted(path.name.removesuffix(".steps.json") for path in GOLDEN.glob("*.steps.json")))
+def test_a_golden_transcript_with_its_own_files_alone(played, name):
+    whole, own = played(GOLDEN / json.loads((GOLDEN / f"{name}.steps.json").read_text())["agent"], lines_of(name), *["--stdio"] * name.endswith("operator"))
+    assert own == whole and len(own) > 3
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_golden_agent_in_conversation_and_by_an_operator(played, name, tmp_path):
+    whole, own = played(GOLDEN / name, LINES)
+    assert own == whole and len(own) > 10
+    for folder in ("all", "own"):
+        shutil.rmtree(tmp_path / folder)
+    calls = [("claw.initialize", json.loads(bench_agent.opening().splitlines()[0])["params"]), *CALLS]
+    whole, own = played(GOLDEN / name, "".join(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n"
+                                               for number, (method, params) in enumerate(calls)), "--stdio")
+    assert own == whole and len(own) >= len(calls)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_template_with_its_own_files_alone(played, template, tmp_path):
+    new.new(str(tmp_path / "project"), template, None, None, True)
+    build_beside(str(tmp_path / "project"))
+    whole, own = played(tmp_path / "project", LINES, MODEL_KEY="key")
+    assert own == whole and len(own) > 10
+
+
+def test_the_agent_of_the_benchmarks(played, tmp_path):
+    (tmp_path / "bench").mkdir()
+    build_beside(bench_agent.write(str(tmp_path / "bench")))
+    whole, own = played(tmp_path / "bench", (bench_agent.opening() + bench_agent.call_line() * 3).decode(), "--stdio")
+    assert own == whole and len(own) == 5
+
+
+@pytest.mark.parametrize("api", bench_heap.APIS, ids=lambda api: api[1])
+def test_a_turn_with_a_provider(played, api, tmp_path):
+    with bench_heap.Server(*api[2]()) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        (tmp_path / "project").mkdir()
+        bench_heap.project(str(tmp_path / "project"), api[1], server.server_address[1])
+        build_beside(str(tmp_path / "project"))
+        whole, own = played(tmp_path / "project", "how is it?\n/status\n/trace\n", BOARD_KEY="key")
+        server.shutdown()
+    assert own == whole and any(bench_heap.TEXT.strip()[:40] in line for line in own)
+
+
+@pytest.fixture
+def board(micropython, mpy_cross, tmp_path, tmp_path_factory):
+    made = Board(contents_of_any(tmp_path_factory.mktemp("projects")), tmp_path)
+    made.flash("1.0.0")
+    return made
+
+
+def test_an_image_that_wants_more_than_its_slot_carries_does_not_boot(board, tmp_path):
+    board.boot()
+    board.flash("2.0.0")
+    shutil.copy(GOLDEN / "guarded/claw.cbor", board.image("b"))
+    said = board.boot()
+    assert "clawlite: slot b: this slot was flashed without what the image needs: " in said and "guard" in said and "flash it: clawlite flash" in said
+    assert said.endswith("clawlite: slot a boots now\n" + ready("1.0.0"))
+
+
+@pytest.mark.parametrize("name", ["core", "loader", "parts", "assemble", "base", "talk"])
+def test_a_file_that_is_missing_leaves_its_slot(board, name):
+    board.boot()
+    board.flash("2.0.0")
+    (board.root / f"claw-b/{name}.mpy").unlink()
+    said = board.boot()
+    assert "clawlite: slot b: " in said and f"'{name}'" in said and said.endswith("clawlite: slot a boots now\n" + ready("1.0.0"))
+
+
+def test_a_file_that_is_missing_later_is_told_and_the_agent_stays(board):
+    (board.root / "claw-a/reflex.mpy").unlink()
+    said = board.boot(stdin=b"hello\n/status\n")
+    assert said.startswith(WINDOW) and "no module named 'reflex'" in said and "Traceback" not in said, said
+
+
+def test_another_image_adds_what_it_needs_and_a_slot_keeps_its_own(board):
+    before = set(os.listdir(board.root / "claw-a"))
+    board.flash("1.0.0", TOOLS + "\n# another\n")
+    assert set(os.listdir(board.root / "claw-b")) == before and "reflex.mpy" in before and "remote.mpy" not in before
