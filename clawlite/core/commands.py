@@ -31,7 +31,7 @@ def run(text: str, agent, history) -> list:
     if name == "/tools":
         return _tools(agent.image)
     if name == "/skills" or name == "/skill":
-        return _skills(agent.image)
+        return _skills(agent.image) if agent.image.size_of(SKILLS) else ["This agent has no skills."]      # a board then has none of that code
     if name == "/trace":
         from clawlite.core.trace import trace
         return [trace(agent, words[1:])]
@@ -55,8 +55,6 @@ def _tools(image) -> list:
 
 
 def _skills(image) -> list:
-    if not image.size_of(SKILLS):       # a board then has none of that code
-        return ["This agent has no skills."]
     from clawlite.core.skill import PREFIX, Skill, skills
     said = []
     for row in skills(image):

@@ -15,7 +15,8 @@ from clawlite.host.data import firmware_dir
 GATES = {
     "pins": ("pins", "bank"), "machinepins": ("pins", "machine"), "wifi": ("wifi",),
     "builtin": ("pins",), "guard": ("guard",), "leaks": ("leaks",), "injection": ("injection",), "logfile": ("log",), "limits": ("limits",),
-    "auditing": ("audit",), "lan": ("lan",), "distant": ("gateway",), "remote": ("remote",), "openai": ("openai",), "anthropic": ("anthropic",), "oauth2": ("oauth2",),
+    "auditing": ("audit",), "lan": ("lan",), "distant": ("gateway",), "remote": ("remote",), "request": ("remote",), "answer": ("remote",), "broken": ("remote",),
+    "openai": ("openai",), "anthropic": ("anthropic",), "oauth2": ("oauth2",),
     "secure": ("tls",), "reflex": ("reflex",), "replay": ("replay",), "skill": ("skills",), "skillturn": ("skills",),
     "stores": ("memory",), "conversation": ("memory",), "memories": ("memory",),
 }

@@ -19,14 +19,12 @@ def parts(image) -> set:
         if name in wanted:
             found.add(number)
     try:
-        if AUDIT in found and image.section(GUARD)[3][1]:           # it has what tools return, and looks at it
+        rows = image.section(GUARD) if GUARDS in found or AUDIT in found else (None, None)
+        if AUDIT in found and rows[3][1]:           # it has what tools return
             found.add(GUARDS)
-        if GUARDS in found:
-            injection, leaks = image.section(GUARD)[:2]
-            if injection:
-                found.add(INJECTION)
-            if leaks:
-                found.add(LEAKS)
+        for row, number in ((0, INJECTION), (1, LEAKS)):
+            if rows[row] and GUARDS in found:
+                found.add(number)
         if REMOTE in found or image.agent.counts:
             found.add(LIMITS)
         if "https" in wanted or LAN in found and image.section(NETWORK)[0][2]:

@@ -14,17 +14,18 @@ from clawlite.host.build import build_beside
 DOORS = {
     ("answer", "limits"): "in front of it stands remote, which means limits", ("request", "limits"): "the same", ("remote", "limits"): "the same",
     ("assemble", "builtin"): "PINS", ("assemble", "pins"): "PINS, and no machine.Pin", ("assemble", "machinepins"): "PINS, and machine.Pin",
-    ("assemble", "conversation"): "MEMORY", ("assemble", "memories"): "MEMORY", ("assemble", "stores"): "MEMORY",
+    ("assemble", "memories"): "MEMORY", ("assemble", "stores"): "MEMORY",
     ("assemble", "distant"): "GATEWAY", ("assemble", "guard"): "GUARDS", ("assemble", "lan"): "LAN", ("assemble", "limits"): "LIMITS",
-    ("assemble", "logfile"): "LOG", ("assemble", "remote"): "REMOTE",
+    ("assemble", "logfile"): "LOG",
     ("begin", "wifi"): "wifi.json and a radio; without the file there is none",
     ("child", "skillturn"): "a composite tool", ("commands", "skill"): "section SKILLS", ("core", "skill"): "a tool that is a skill",
     ("taking", "skillturn"): "section SKILLS",
-    ("core", "limits"): "agent.calls_per_minute: LIMITS", ("core", "remote"): "requires http: REMOTE", ("limits", "remote"): "requires http: REMOTE",
+    ("core", "logfile"): "a log is there",
+    ("core", "limits"): "agent.calls_per_minute: LIMITS", ("assemble", "remote"): "REMOTE, and requires http", ("limits", "remote"): "requires http: REMOTE",
     ("guard", "injection"): "the first of section GUARD", ("guard", "leaks"): "the second",
     ("lan", "distant"): "an image that requires lan requires gateway", ("lan", "secure"): "tls of section NETWORK", ("remote", "secure"): "https",
     ("request", "anthropic"): "kind of the provider", ("request", "openai"): "kind of the provider", ("request", "oauth2"): "auth of the provider",
-    ("taking", "distant"): "is_behind: GATEWAY", ("taking", "reflex"): "its number", ("taking", "remote"): "a number of 2 or more, not behind a gateway",
+    ("taking", "distant"): "is_behind: GATEWAY", ("taking", "reflex"): "its number", ("taking", "remote"): "a number of 2 or more, not behind a gateway", ("taking", "request"): "the same",
     ("taking", "replay"): "its number",
 }
 
