@@ -14,7 +14,7 @@ from clawlite.host.data import firmware_dir
 # {linked module: the parts that must all be there}; the last three come from the board, not from the image.
 GATES = {
     "pins": ("pins", "bank"), "machinepins": ("pins", "machine"), "wifi": ("wifi",),
-    "builtin": ("pins",), "guard": ("guard",), "leaks": ("leaks",), "injection": ("injection",), "logfile": ("log",), "limits": ("limits",),
+    "builtin": ("pins",), "guard": ("guard",), "leaks": ("secrets",), "injection": ("injection",), "logfile": ("log",), "limits": ("limits",),
     "auditing": ("audit",), "lan": ("lan",), "distant": ("gateway",), "remote": ("remote",), "request": ("remote",), "answer": ("remote",), "broken": ("remote",),
     "openai": ("openai",), "anthropic": ("anthropic",), "oauth2": ("oauth2",),
     "secure": ("tls",), "reflex": ("reflex",), "replay": ("replay",), "skill": ("skills",), "skillturn": ("skills",),

@@ -6,8 +6,8 @@ Both ask this one function; the host runs this file as it is (clawlite/host/slot
 from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.image import GUARD, NETWORK, SKILLS
 
-NAMES = "reflex replay openai anthropic oauth2 remote gateway lan limits tls pins log guard leaks injection memory skills audit"
-REFLEX, REPLAY, OPENAI, ANTHROPIC, OAUTH2, REMOTE, GATEWAY, LAN, LIMITS, TLS, PINS, LOG, GUARDS, LEAKS, INJECTION, MEMORY, SKILLED, AUDIT = range(18)
+NAMES = "reflex replay openai anthropic oauth2 remote gateway lan limits tls pins log guard leaks injection memory skills audit secrets"
+REFLEX, REPLAY, OPENAI, ANTHROPIC, OAUTH2, REMOTE, GATEWAY, LAN, LIMITS, TLS, PINS, LOG, GUARDS, LEAKS, INJECTION, MEMORY, SKILLED, AUDIT, SECRETS = range(19)
 _MOST = 512                     # bytes of the file
 
 
@@ -20,9 +20,11 @@ def parts(image) -> set:
             found.add(number)
     try:
         rows = image.section(GUARD) if GUARDS in found or AUDIT in found else (None, None)
-        if AUDIT in found and rows[3][1]:           # it has what tools return
-            found.add(GUARDS)
-        for row, number in ((0, INJECTION), (1, LEAKS)):
+        if AUDIT in found:
+            found.add(SECRETS)          # no record has one
+            if rows[3][1]:              # it has what tools return
+                found.add(GUARDS)
+        for row, number in ((0, INJECTION), (1, LEAKS), (1, SECRETS)):
             if rows[row] and GUARDS in found:
                 found.add(number)
         if REMOTE in found or image.agent.counts:
@@ -51,6 +53,7 @@ def compare(image, folder: str):
             carried = file.read(_MOST).split()
     except OSError:
         return
-    missing = [name for number, name in enumerate(NAMES.split()) if number in parts(image) and name not in carried]
+    wanted = parts(image)
+    missing = [name for number, name in enumerate(NAMES.split()) if number in wanted and name not in carried]
     if missing:
         raise ImageMismatch("this slot was flashed without what the image needs: %s" % ", ".join(missing), "flash it: clawlite flash")
