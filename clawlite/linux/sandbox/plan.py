@@ -77,6 +77,7 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
     return {
         "kind": job.KIND, "name": profile.name, "network": profile.network, "whole": whole,
         "mounts": _python(job, whole, real) + mounts, "veils": _veils(hidden, folder, whole), "masks": masks, "pins": _pins(mounts, masks, whole),
+        "read_only": [source for source, _, is_writable in mounts if not is_writable],
         "absent": _absent(profile, job, mounts, denied, whole), "is_own": folder is not None and _covers(hidden, folder),
         "denied": denied, "hidden": hidden, "folder": folder, "relaxed": sorted(relaxed), "cwd": cwd or "", "env": _environment(),
         "memory_mb": profile.memory_mb, "cpu_shares": profile.cpu_shares, "max_processes": profile.max_processes,
@@ -206,12 +207,16 @@ def for_landlock(plan: dict, around, listable):
         inside = plan["is_own"] and _covers([plan["folder"]], source)
         kept_out = plan["denied"] if inside else denied
         parts = around(source, kept_out)
-        allowed += [(path, writable) for path in parts]
-        if parts != [source] and os.path.isdir(source) and not _covers(kept_out, source):
-            lists = listable(source, kept_out)
+        changed, kind = parts, "a denied path"
+        if writable and any(other.startswith(source + "/") for other in plan["read_only"]):
+            changed, kind = around(source, kept_out + plan["read_only"]), kind if parts != [source] else "a read-only mount"
+            allowed += [(path, False) for path in parts]
+        allowed += [(path, writable) for path in changed]
+        if changed != [source] and os.path.isdir(source) and not _covers(kept_out, source):
+            lists = parts == [source] or listable(source, kept_out)
             allowed += [(source, None)] if lists else []
-            plan["note"] = ("%s itself can be %s here: a denied path lies below it, and Landlock denies nothing below what it allows"
-                            % (source, "listed and not changed" if lists else "neither listed nor changed"))
+            plan["note"] = ("%s itself can be %s here: %s lies below it, and Landlock denies nothing below what it allows"
+                            % (source, "listed and not changed" if lists else "neither listed nor changed", kind))
     plan["allowed"] = allowed
     plan["env"]["GIT_CONFIG_NOSYSTEM"] = "1"        # git ends where it finds a file that it may not read
     folder = plan["folder"]

@@ -39,6 +39,27 @@ def test_what_landlock_cannot_give_is_said_by_name(place):
     assert not good and "Permission" in error[2] and error[3].startswith(top + " itself")
 
 
+def test_a_read_only_mount_in_a_writable_one(place):
+    ws = place.folder / "ws"
+    (ws / "kept").mkdir(exist_ok=True)
+    (ws / "kept" / "file").write_text("as it was")
+    mounts = {"mounts": [[str(ws), True], [str(ws / "kept"), False]]}
+    for command in ("echo pwned > kept/file", "rm -f kept/file", "echo x > kept/new", "mv kept moved; echo pwned > moved/file", "ln kept/file f; echo pwned > f",
+                    "chmod 777 kept/file", "mkdir kept/d"):
+        place.shell(command, **mounts)
+        assert os.listdir(ws / "kept") == ["file"] and (ws / "kept" / "file").read_text() == "as it was", command
+    said = place.shell("cat kept/file && ls && echo fine > private/new && cat private/new && echo x > top", **mounts)
+    assert "as it was" in said["output"] and "private" in said["output"] and "fine" in said["output"], said
+    if place.profile == "L":
+        assert said["note"].startswith("%s itself can be listed and not changed here: a read-only mount" % ws)
+    else:
+        assert said["exit_code"] == 0
+        (ws / "top").unlink()
+    (ws / "private" / "new").unlink()
+    (ws / "kept" / "file").unlink()
+    (ws / "kept").rmdir()
+
+
 def test_names_below_a_denied_folder_are_not_listed(place):
     for command in ("ls private", "ls -R .", "find . -name 'k*'", "ls */", "cd private && ls"):
         assert "key" not in place.shell(command, **_mounted(place, "private"))["output"], command
