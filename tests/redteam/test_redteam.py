@@ -1,4 +1,4 @@
-"""The public attacks and look-alikes, played against the agent (play.py): every attack is stopped, every look-alike is let through.
+"""Attacks and look-alikes, the public ones and our own, played against the agent (play.py): attacks are stopped, look-alikes let through.
 
 As root the agent runs as another user, as on a machine where somebody cares; other runs have it as the user of the run.
 """
@@ -14,9 +14,11 @@ import other_user
 import pytest
 
 HERE = Path(__file__).parent
-CASES = [json.loads(line) for line in (HERE / "public.jsonl").read_text().splitlines()]
+CORPORA = [HERE / "public.jsonl", HERE / "own.jsonl"]
+CASES = [json.loads(line) for corpus in CORPORA for line in corpus.read_text().splitlines()]
 WITHOUT = ("userns", "landlock", "userns,landlock", "seccomp")         # kernels that lack a mechanism: a Raspberry Pi's has no Landlock
 CONTAINED = "PUB-FS-001,PUB-FS-006,PUB-FSX-*,PUB-NET-001,PUB-RES-002,PUB-RES-003,PUB-SHX-*"
+BY_LANDLOCK = "OWN-PATH-*,OWN-TOCTOU-*,OWN-FS-SCOPE-*,OWN-DENIED-*"
 
 
 def played(folder: Path, *options: str) -> dict:
@@ -26,10 +28,12 @@ def played(folder: Path, *options: str) -> dict:
     agent = "%s -m clawlite" % shlex.quote(python)
     command = [sys.executable, str(HERE / "play.py"), "--agent", agent + " serve {manifest} --stdio",
                "--build", agent + " check {manifest} --board {board}", "--json", str(found), "--jobs", "2", *options]
+    for corpus in CORPORA:
+        command += ["--corpus", str(corpus)]
     for name, value in env.items():
         command += ["--env", "%s=%s" % (name, value)]
     done = subprocess.run([*front, "exec " + shlex.join(command)] if front else command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=300, env={key: value for key, value in os.environ.items() if not key.startswith("CLAWLITE_")})
+                          timeout=900, env={key: value for key, value in os.environ.items() if not key.startswith("CLAWLITE_")})
     assert found.exists(), done.stdout + done.stderr
     return {result["id"]: result for result in map(json.loads, found.read_text().splitlines())}
 
@@ -49,6 +53,14 @@ def test_case(case, results):
     if result["verdict"] == "not-run":
         pytest.skip(result["reason"])
     assert result["verdict"] == "pass", result["reason"]
+
+
+def test_what_namespaces_stop_landlock_stops_too():
+    with tempfile.TemporaryDirectory() as folder:
+        found = played(Path(folder), "--faults", "userns", "--only", BY_LANDLOCK)
+    assert len(found) == sum(case["id"].startswith(("OWN-PATH-", "OWN-TOCTOU-", "OWN-FS-SCOPE-", "OWN-DENIED-")) for case in CASES) > 20
+    for result in found.values():
+        assert result["verdict"] in ("pass", "not-run") and not result["gates"], result
 
 
 @pytest.mark.parametrize("missing", WITHOUT)
