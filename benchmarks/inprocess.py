@@ -151,14 +151,14 @@ def turn(image: str, rounds: int) -> dict:
 
 def sandbox(image: str, rounds: int) -> dict:
     """``exec-shell true`` from its line to the bytes of its answer, with a child that has ended as soon as it is asked for."""
-    from clawlite.linux.sandbox import engine, jobs, plan
+    from clawlite.linux.sandbox import engine, jobs
     ended, value = [], {"exit_code": 0, "output": "", "truncated": False, "original_bytes": 0, "ended": "", "note": ""}
 
     class Instant(engine.Engine):
         is_busy = property(lambda self: bool(ended))
 
         def prepare(self):
-            os.makedirs(self._workspace, exist_ok=True)         # as the server's start does
+            pass
 
         def _send(self, number, *_):
             ended.append((number, (True, dict(value))))
@@ -173,6 +173,7 @@ def sandbox(image: str, rounds: int) -> dict:
     before, _, after = line.partition(b"-000000000007")
     lines = itertools.cycle([before + b"-%012x" % number + after + b"\n" for number in range(8192)])
     made, sink = shell(image, True)
+    os.makedirs(made.agent.image.workspace, exist_ok=True)       # as the server's start does
     made.framer.feed(opening + b"\n")
     made.take()
 
@@ -182,9 +183,9 @@ def sandbox(image: str, rounds: int) -> dict:
         made.log.flush()
     one()
     assert b'"isError":false' in sink.last, sink.last
-    of_it = made.handlers
+    profile, plans = made.handlers._profile, made.handlers._engine._plans
     job = jobs.Command(["/bin/sh", "-c", "true"])
-    found = blocks([one, lambda: plan.make(of_it._profile, job, of_it._image.workspace, [of_it._state])], rounds)
+    found = blocks([one, lambda: plans.memory(profile, job)], rounds)
     made.log.close()
     return {"no child": found[0], "of it: the plan": found[1]}
 

@@ -110,27 +110,27 @@ def fingerprint(once) -> str:
     """Return 32 hexadecimal digits that other parameters do not have.  Cost: a hash, the first time."""
     if not isinstance(once.asked, str):
         digest = hashlib.sha256()
-        _mix(digest, once.asked)
+        _mix(digest.update, once.asked)
         once.asked = digest.digest()[:16].hex()
     return once.asked
 
 
-def _mix(digest, value):
-    """Feed a JSON value to *digest*, the same on every runtime; 1 and 1.0 are the same number."""
+def _mix(update, value):
+    """Feed a JSON value to a digest, by its *update*, the same on every runtime; 1 and 1.0 are the same number."""
     if isinstance(value, str):
         data = value.encode()
-        digest.update(b'"%d:' % len(data))
-        digest.update(data)
+        update(b'"%d:' % len(data))
+        update(data)
     elif isinstance(value, dict):
-        digest.update(b"{%d" % len(value))
+        update(b"{%d" % len(value))
         for key in sorted(value):
-            _mix(digest, key)
-            _mix(digest, value[key])
+            _mix(update, key)
+            _mix(update, value[key])
     elif isinstance(value, list):
-        digest.update(b"[%d" % len(value))
+        update(b"[%d" % len(value))
         for item in value:
-            _mix(digest, item)
+            _mix(update, item)
     else:
         if isinstance(value, float) and value == int(value):
             value = int(value)
-        digest.update(b",%s" % repr(value).encode())
+        update(b",%s" % repr(value).encode())

@@ -134,7 +134,7 @@ def command_of(name: str, arguments: dict, profile, automaton) -> list:
     if profile.shell != UNRESTRICTED:
         from clawlite.linux.shellrules import check
         check(name, command if name == "exec-shell" else " ".join(argv), profile.commands, [automaton(number) for number in profile.patterns])
-    if any(len(argument.encode("utf-8", "replace")) > MAX_ARGUMENT for argument in argv):
+    if max(map(len, argv)) > MAX_ARGUMENT // 4 and any(len(argument.encode("utf-8", "replace")) > MAX_ARGUMENT for argument in argv):
         raise ClawError("a command or an argument has more than %d bytes, which no program takes; write it to a file first" % MAX_ARGUMENT)
     return argv
 

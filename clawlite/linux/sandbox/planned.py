@@ -22,7 +22,7 @@ class Planned:
 
         Raises ``SandboxDenied``, as ``plan.make`` does.
         """
-        told = tuple(vars(profile).values()), job.cwd, job.most, os.environ.get("TMPDIR")
+        told = tuple(vars(profile).values()), job.cwd, job.most
         kept = self._kept.get(job.KIND)
         if kept is not None and kept[0] == told and _holds(kept[1], kept[2]):
             return kept[3]
