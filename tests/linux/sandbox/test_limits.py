@@ -40,7 +40,7 @@ def test_memory_of_the_tree(place):
     start = time.monotonic()
     good, error = place.run(["function", "tools.py", "def f():\n    import os" + TREE, "f", {}], memory_mb=200)
     assert not good and "memory_mb" in error[2], error
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 50               # and not the minute that they sleep
 
 
 def test_memory_of_files_in_tmp(place):
@@ -113,7 +113,7 @@ def test_processes_without_a_user_namespace_for_each_call(user):
 def test_a_fork_bomb_ends_with_its_call(place):
     start = time.monotonic()
     good, value = place.run(["command", ["sh", "-c", "b() { b | b & }; b; sleep 0.3; echo alive"]], max_processes=20, timeout_ms=2000)
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < 50
     assert place.shell("echo next")["output"] == "next\n"
 
 

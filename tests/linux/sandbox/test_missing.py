@@ -36,7 +36,7 @@ def test_contained_or_refused(faults, user):
             assert not good
             name, code, message, hint, data = value
             assert (name, code, data["sandbox"], data["required"]) == ("SandboxDenied", -32010, "t", "process") and hint and data["reason"]
-            assert set(data["missing"]) >= set(faults) - {"mount", "openat2"} and not set(data["missing"]) & set(data["available"])
+            assert set(data["missing"]) >= set(faults) & {"userns", "landlock", "seccomp"} and not set(data["missing"]) & set(data["available"])
             assert not (place.folder / "ws" / "made").exists()
             assert report["call_ms"] is None
 
