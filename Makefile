@@ -14,7 +14,7 @@ PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p
 WORDS32 := build/words32
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-core test-main ip words32 sshd mosquitto strace test-ext compiler accel report soak kernels bench clean
+.PHONY: help venv run test test-core test-main ip words32 sshd mosquitto bubblewrap strace test-ext compiler accel report soak kernels bench clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -44,7 +44,7 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 	$(MAKE) -s test-main TESTS="tests/core tests/device/test_core_on_micropython.py" || rc=1; $(MAKE) -s report; exit $$rc
 
 test-main: TESTS ?= tests
-test-main: words32 sshd ip mosquitto strace
+test-main: words32 sshd ip mosquitto bubblewrap strace
 	@echo "== CPython, pure Python, and all that starts from it"; mkdir -p $(RESULTS)
 	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) --numprocesses $(JOBS) --dist loadfile $(TESTS)
 
@@ -76,6 +76,15 @@ mosquitto:
 		$$(apt-cache depends mosquitto | sed -n 's/^ *Depends: \(lib[a-z]*[0-9.-]*\)$$/\1/p' | grep -vE '^lib(c6|ssl|systemd|cap)') && \
 		for package in *.deb; do dpkg -x $$package . || exit 1; done && rm -f *.deb && cd - >/dev/null && mv $(BROKER).part $(BROKER); \
 		} >/dev/null 2>&1 || echo "No broker could be fetched: the tests that need one say so."
+
+# Namespaces by bubblewrap are tested with a real one, unpacked like the broker.
+WRAP    := build/bubblewrap
+bubblewrap:
+	@command -v bwrap >/dev/null || [ -x $(WRAP)/usr/bin/bwrap ] || ! command -v apt-get >/dev/null || { \
+		rm -rf $(WRAP).part; mkdir -p $(WRAP).part && chmod 755 $(WRAP).part && \
+		{ [ "$$(id -u)" != 0 ] || apt-get -qq update; } && cd $(WRAP).part && apt-get -qq download bubblewrap && \
+		dpkg -x bubblewrap_*.deb . && rm -f *.deb && cd - >/dev/null && mv $(WRAP).part $(WRAP); \
+		} >/dev/null 2>&1 || echo "No bubblewrap could be fetched: the tests that need one say so."
 
 # Power cuts are played from what strace records of an agent.
 strace:

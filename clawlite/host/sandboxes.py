@@ -109,10 +109,11 @@ def _shell(manifest, shell, pool) -> list:
 
 
 def local(manifest) -> list | None:
-    """Return what clawlite.toml adds to the tools of this machine: [relaxed, environment, writable, search, credentials, buses]; None for nothing."""
+    """Return what clawlite.toml adds to the tools of this machine: [relaxed, environment, writable, search, credentials, buses, namespaces]; None for nothing."""
     sandbox, search = manifest.settings.sandbox, manifest.settings.search
     record = [list(getattr(sandbox, name) or []) for name in ("relaxed", "environment", "writable")]
     record.append(None if search is None else [search.endpoint, search.header or "", search.credential or ""])
     record.append(credentials.records(manifest))
     record.append(buses.records(manifest))
+    record.append(sandbox.namespaces or "")
     return record if any(record) and manifest.tools else None

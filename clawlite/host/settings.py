@@ -91,10 +91,12 @@ class Sandbox(Strict):
     relaxed      limits that may be kept in part, where the kernel cannot keep them whole
     environment  variables of the agent that its tools get too
     writable     files and folders, beside the manifest's mounts; "$NAME" is what that variable says
+    namespaces   "bubblewrap": bwrap makes them
     """
     relaxed: list[Literal["memory_mb", "cpu_shares", "max_processes", "max_open_files"]] | None = None
     environment: list[Text] | None = None
     writable: list[Text] | None = None
+    namespaces: Literal["bubblewrap"] | None = None
 
     @staticmethod
     def more(value: dict, report) -> None:

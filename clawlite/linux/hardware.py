@@ -20,9 +20,9 @@ def running(agent, functions: dict) -> Handlers:
 def handlers_of(agent) -> dict:
     """Return {name of a tool: function} for ``handlers.Handlers``.  Raises ``ImageError`` for buses of another shape."""
     made, rows = dict(HANDLERS), agent.image.section(LOCAL)
-    if rows and rows[-1]:
+    if rows and rows[5]:
         from clawlite.linux.buses import Buses
-        made.update(Buses(rows[-1]).handlers())
+        made.update(Buses(rows[5]).handlers())
     if "messages" in agent.image.requires:
         def message(channel: str, chat_id: str, content: str) -> dict:
             if agent.channels is None:

@@ -21,7 +21,7 @@ from clawlite.linux.workspace import hidden, make, store_behind
 PROGRAMS = ("exec-shell", "spawn")
 HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message")
 WEB = ("web-fetch", "web-search")
-_LOCAL = ([str], [str], [str], [None, (str, str, str)], [(str, [str], [str], str, str)], [buses.SHAPE])         # core/header.py
+_LOCAL = ([str], [str], [str], [None, (str, str, str)], [(str, [str], [str], str, str)], [buses.SHAPE], str)         # core/header.py
 
 
 class Work:
@@ -35,7 +35,7 @@ class Work:
     now_ms    function -> monotonic ms
     source    (path, source) of tools.py, or None
     decided   ``workspace.Decided``, where policy saw the paths of calls lead
-    local     section LOCAL of the image: [relaxed, environment, writable, search, credentials, buses], or None
+    local     section LOCAL of the image: [relaxed, environment, writable, search, credentials, buses, namespaces], or None
 
     descriptors  list of those that are readable when ``poll`` has something; it changes
     """
@@ -46,7 +46,8 @@ class Work:
         self._handlers = handlers
         self._image = image
         self._profile = profile
-        self._relaxed, self._variables, writable, self._search, credentials, _ = shaped(local or [[], [], [], None, [], []], _LOCAL, "what is local")
+        self._relaxed, self._variables, writable, self._search, credentials, _, self._namespaces = shaped(
+            local or [[], [], [], None, [], [], ""], _LOCAL, "what is local")
         if profile.files == SCOPED:
             profile.mounts += [(path, True) for path in map(os.path.expandvars, writable) if _is_there(path)]
         self._state = state
@@ -186,7 +187,7 @@ class Work:
             if os.geteuid() == 0 and folder.startswith(os.path.abspath(self._state) + "/"):
                 hand_over(folder, NOBODY)
             self._engine = Engine(folder, self._hidden, proxy, relaxed=frozenset(self._relaxed),
-                                  modules=modules_of(self._source[1]) if self._source else ())
+                                  modules=modules_of(self._source[1]) if self._source else (), bubblewrap=self._namespaces == "bubblewrap")
             self.descriptors.append(self._engine.fileno())
         return self._engine
 

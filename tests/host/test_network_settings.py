@@ -35,6 +35,11 @@ def test_the_endpoint_reaches_the_runtime(tmp_path):
     assert image(tmp_path, f'[search]\nendpoint = "{ENDPOINT}"\n').section(LOCAL)[3] == [ENDPOINT, "", ""]
 
 
+def test_who_makes_namespaces_reaches_the_runtime(tmp_path):
+    assert image(tmp_path, f'[search]\nendpoint = "{ENDPOINT}"\n[sandbox]\nnamespaces = "bubblewrap"\n').section(LOCAL)[6] == "bubblewrap"
+    assert image(tmp_path, f'[search]\nendpoint = "{ENDPOINT}"\n').section(LOCAL)[6] == ""
+
+
 @pytest.mark.parametrize("endpoint", ["https://h.example/search", "https://{query}.example/", "ftp://h.example/{query}", "https://u:p@h.example/{query}",
                                       "https://h.example/#{query}", "{query}", "https://h.example:{query}/"])
 def test_mistakes_of_the_endpoint(tmp_path, endpoint):

@@ -83,6 +83,7 @@ def test_defaults_without_a_file(tmp_path):
      '"memory_mb", found "memory" - did you mean "memory_mb"?'),
     ('[sandbox]\nenvironment = ["A B"]', 'clawlite.toml:2: sandbox.environment[0]: expected the name of a variable, found "A B"'),
     ('[sandbox]\nwritable = ["notes"]', 'clawlite.toml:2: sandbox.writable[0]: expected an absolute path, or $NAME, found "notes"'),
+    ('[sandbox]\nnamespaces = "docker"', 'clawlite.toml:2: sandbox.namespaces: expected "bubblewrap", found "docker"'),
     ('[search]\nendpoint = "https://s.example/"', 'clawlite.toml:2: search.endpoint: expected an http or https URL with {query} in its path or query, found "https://s.example/"'),
     ("a = [", "clawlite.toml:1: not TOML: invalid value"),
     ("a = 1\n\nb b = 2", "clawlite.toml:3: not TOML: expected '=' after a key in a key/value pair"),

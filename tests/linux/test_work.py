@@ -112,6 +112,13 @@ def test_a_function_runs_in_a_process_of_its_own_with_a_clean_environment(tmp_pa
     assert (tmp_path / "home/state/boxed/workspace/note").read_text() == "kept"
 
 
+def test_who_asks_for_bubblewrap_runs_nothing_without_it(tmp_path):
+    with Served(project(tmp_path / "p", settings='[sandbox]\nnamespaces = "bubblewrap"\n'), tmp_path / "home", PATH="/nonexistent") as served:
+        error = served.call("write", path="/workspace/note", text="kept")["error"]
+        assert error["code"] == -32010 and error["data"]["missing"] == ["bubblewrap"] and "no program bwrap" in error["data"]["hint"], error
+    assert not (tmp_path / "home/state/boxed/workspace/note").exists()
+
+
 def test_a_plain_function_that_blocks_delays_nobody_and_its_timeout_ends_it(tmp_path):
     with Served(project(tmp_path / "p"), tmp_path / "home") as served:
         served.text("where")

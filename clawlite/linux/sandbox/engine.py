@@ -49,17 +49,17 @@ class Engine:
     hidden     list of paths that no tool sees, but for the workspace in one of them: state, secrets
     proxy      function(profile) -> object with serve(fd) and close(), for children with network; None: they are refused
     uid        int, the user of the tools where the agent is root: not 0
-    relaxed    set of limit names that may be kept in part (clawlite.toml)
+    relaxed    set of limit names that may be kept in part; bubblewrap  bool, bwrap makes the namespaces or calls are refused (clawlite.toml)
     modules    names of modules of the standard library that children should find loaded
     """
 
-    def __init__(self, workspace: str, hidden: list = (), proxy=None, uid: int = NOBODY, relaxed=frozenset(), modules=()):
+    def __init__(self, workspace: str, hidden: list = (), proxy=None, uid: int = NOBODY, relaxed=frozenset(), modules=(), bubblewrap=False):
         self._workspace = workspace
         self._hidden = [os.path.realpath(path) for path in hidden]
         self._proxy = proxy
         self._uid = uid if os.geteuid() == 0 else None
         self._plans = Planned(workspace, self._hidden, relaxed)
-        self._modules = list(modules)
+        self._modules, self._bubblewrap = list(modules), bubblewrap
         self._calls = {}                # number -> _Call
         self._lines = {}                # fd -> (call, is the warden's)
         self._ended = []
@@ -75,7 +75,7 @@ class Engine:
         """Start the server, which looks at the machine meanwhile; costs the agent a millisecond."""
         if self._server is not None:
             return
-        self._server = spawn.start(self._workspace, self._hidden, self._uid, self._modules)
+        self._server = spawn.start(self._workspace, self._hidden, self._uid, self._modules, self._bubblewrap)
         self._epoll.register(self._server[1], select.EPOLLIN)
 
     def start(self, number: int, profile, job, due_ms, now_ms: int):

@@ -39,7 +39,7 @@ def enter(uid):
         map_own(*own)
     else:
         _enter_with_all()
-    _base(uid if uid is not None else own[0], uid if uid is not None else own[1])
+    base(uid if uid is not None else own[0], uid if uid is not None else own[1])
 
 
 def map_own(uid: int, gid: int, root: str = ""):
@@ -109,7 +109,8 @@ def seal(path: str):
     _set(path, CLOSED | _RDONLY, False)
 
 
-def _base(uid: int, gid: int):
+def base(uid: int, gid: int):
+    """Lay out /new and /old in the mount namespace that this process is in.  Raises ``OSError``."""
     mount(None, "/", None, _REC | _SLAVE)               # a disk that is plugged in later is seen too
     mount("tmpfs", "/tmp", "tmpfs", _NOSUID | _NODEV, "mode=0755,size=4m")
     os.chdir("/tmp")

@@ -21,10 +21,7 @@ def look(uid) -> dict:
     """
     tried = {}
     version = None
-    if syscalls.MACHINE is None:
-        tried["seccomp"] = "no table of system calls for %s" % os.uname().machine
-    else:
-        tried["seccomp"] = _in_child(_seccomp)
+    tried["seccomp"] = filters()
     if uid is not None:
         tried["setuid"] = _in_child(lambda say: child.become(uid))
     own_users = ""
@@ -47,11 +44,20 @@ def look(uid) -> dict:
             "tried": tried, "landlock": None if tried["landlock"] else version, "own_users": own_users == "yes"}
 
 
+def filters() -> str:
+    """Return "" when a process can filter its system calls here, else why not."""
+    if syscalls.MACHINE is None:
+        return "no table of system calls for %s" % os.uname().machine
+    return _in_child(_seccomp)
+
+
 def hint(found: dict) -> str:
     """Return what a person can do about what is missing."""
     tried = found["tried"]
     if tried["seccomp"]:
         return "use a kernel with CONFIG_SECCOMP_FILTER, and a container that lets a process filter itself"
+    if tried.get("bubblewrap"):
+        return "%s; install bubblewrap and run the agent as an ordinary user, or take namespaces out of [sandbox] in clawlite.toml" % tried["bubblewrap"]
     if tried.get("setuid"):
         return "start the agent as an ordinary user"
     return "allow user namespaces (sysctl user.max_user_namespaces), or boot with lsm=landlock on Linux >= 6.2"
@@ -145,14 +151,15 @@ def _build(uid) -> str:
         reading, writing = os.pipe()
         pid = namespaces.clone()
         if pid == 0:
-            _report(writing, lambda say: _build_call(uid))
+            _report(writing, lambda say: build_call(uid))
         os.close(writing)
         return _result(reading, pid)
     except OSError as e:
         return "%s %s%s" % (step, e.filename + ": " if isinstance(e.filename, str) else "", e.strerror)
 
 
-def _build_call(uid) -> str:
+def build_call(uid) -> str:
+    """Build the root and the network of one call; return "own_users yes", "own_users no", or "STEP why" for the step that fails."""
     step = "mount"
     own_users = "no" if _in_child(lambda say: _count(uid)) else "yes"
     try:

@@ -7,7 +7,7 @@
 3. It has one thread and no timer: it waits for wardens that are taken or end.  When the agent goes, it ends them and goes.
 4. Where the agent is root, it stays root to build sandboxes; children are another user before they are anything else.
 
-    python -I -S -c "..." with the agent's socket as stdin; first message: marshal of {"path", "uid", "modules"}
+    python -I -S -c "..." with the agent's socket as stdin; first message: marshal of {"path", "uid", "modules", "bubblewrap"}
 """
 import fcntl                    # noqa: F401    what a warden or a child uses later, when it may see no file of Python's any more
 import gc
@@ -21,7 +21,7 @@ import warnings                 # noqa: F401
 import _socket
 
 from clawlite.linux.jsontext import dumps
-from clawlite.linux.sandbox import cgroups, limits, namespaces, probe, seccomp, syscalls, warden, watch
+from clawlite.linux.sandbox import bubblewrap, cgroups, limits, namespaces, probe, seccomp, syscalls, warden, watch
 
 MAX_MESSAGE = 65536
 MAX_WASTED = 3
@@ -48,10 +48,15 @@ def main():
             __import__(name)
         except ImportError:             # the function that wants it will say so
             pass
-    found = probe.look(hello["uid"])
-    groups, why = cgroups.take(os.getppid(), hello["uid"]) if found["profile"] else (None, "nothing is confined here")
+    wrap = hello["bubblewrap"]
+    if wrap is None:
+        found = probe.look(hello["uid"])
+        groups, why = cgroups.take(os.getppid(), hello["uid"]) if found["profile"] else (None, "nothing is confined here")
+    else:
+        found = bubblewrap.look(hello["uid"], wrap)
+        groups, why = None, "bubblewrap starts a call in the agent's own group"
     found.update(cgroups=groups.controllers if groups else [], cgroup=groups.path if groups else None, no_cgroup=why)
-    if found["profile"] == "N":
+    if found["profile"] == "N" and wrap is None:
         namespaces.enter(hello["uid"])
     syscalls.drop_bounding()
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)         # not before: a map of users is written by a process that can be looked into
@@ -61,17 +66,17 @@ def main():
     if found["profile"] is None:
         _refuse_all(control, found)
     else:
-        _Server(control, hello["uid"], found, groups).serve()
+        _Server(control, hello, found, groups).serve()
 
 
 class _Server:
-    """*uid*: the user of the tools, None for the agent's own; *found*: what ``probe.look`` returned; *groups*: ``cgroups.Groups`` or None.
+    """*hello*: the agent's first message; *found*: what ``probe.look`` returned; *groups*: ``cgroups.Groups`` or None.
 
     One warden is always ready, with its child: what a call waits for is only what depends on the call.
     """
 
-    def __init__(self, control, uid, found: dict, groups):
-        self._control, self._uid, self._found = control, uid, dict(found, server=os.getpid())
+    def __init__(self, control, hello: dict, found: dict, groups):
+        self._control, self._hello, self._uid, self._found = control, hello, hello["uid"], dict(found, server=os.getpid())
         self._filters = seccomp.Filters(syscalls.MACHINE, found["profile"] == "L")
         self._groups = groups
         self._running = {}                      # pidfd -> pid of a warden
@@ -109,7 +114,10 @@ class _Server:
 
     def _spare(self):
         group = self._groups.make() if self._groups else None
-        pid = namespaces.clone() if self._found["profile"] == "N" else os.fork()
+        if self._hello["bubblewrap"]:
+            pid = bubblewrap.start(self._hello["bubblewrap"], dict(self._hello, found=self._found), self._control.fileno(), self._taken[1], self._life[0])
+        else:
+            pid = namespaces.clone() if self._found["profile"] == "N" else os.fork()
         if pid == 0:
             try:
                 os.close(self._taken[0])

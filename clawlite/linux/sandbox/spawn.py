@@ -12,11 +12,12 @@ from clawlite.linux.sandbox.plan import PATH
 CLOSE_MS = 3000
 
 
-def start(workspace: str, hidden: list, uid, modules: list) -> tuple:
+def start(workspace: str, hidden: list, uid, modules: list, bubblewrap: bool = False) -> tuple:
     """Start the server; return (its pid, the socket to it).  It looks at the machine while the agent goes on.
 
     workspace  the folder behind /workspace: made, and given to the tools' user, where it lies in one of *hidden* (the agent's state)
     uid        of the tools where the agent is root, or None
+    bubblewrap  whether bwrap makes the namespaces (bubblewrap.py)
     Raises ``SandboxDenied``.
     """
     if uid == 0:
@@ -36,8 +37,18 @@ def start(workspace: str, hidden: list, uid, modules: list) -> tuple:
         raise SandboxDenied("%s cannot be started: %s" % (sys.executable, e.strerror), "mend the installation of Python") from None
     finally:
         theirs.close()
-    ours.send(marshal.dumps({"path": [package] + [p for p in sys.path if p and p != package], "uid": uid, "modules": modules}))
+    ours.send(marshal.dumps({"path": [package] + [p for p in sys.path if p and p != package], "uid": uid, "modules": modules,
+                             "bubblewrap": _program("bwrap") if bubblewrap else None}))
     return pid, ours
+
+
+def _program(name: str) -> str:
+    """Return where $PATH has the program *name*, or ""."""
+    for folder in os.environ.get("PATH", PATH).split(":"):
+        path = os.path.join(folder, name)
+        if folder.startswith("/") and os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
+    return ""
 
 
 def wait(pid: int):
