@@ -44,7 +44,7 @@ def _joined(data: bytes, pos: int) -> bool:
 def _is_made(value: bytes) -> bool:
     """Return whether *value* is no name of several words: letters and digits change in it, and more where that is seldom."""
     count = changes(value)
-    return count > 2 or count > 0 and (len(value) > 32 or is_mixed(value))
+    return count > 2 or count > 0 and is_mixed(value)
 
 
 def _inside(data: bytes, found: list):

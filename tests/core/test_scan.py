@@ -78,7 +78,8 @@ def test_tokens_of_services_are_found_by_how_they_begin():
             for before, after in (("", ""), ("x = '", "'"), ("\r\n", "\r\n"), ("\\n", "\\n")):
                 data = (before + secret + after).encode()
                 assert secret.encode() not in replaced(data, find(data)), secret
-    for text in ("cache-key-" + digits[:32], "task_sk_" + digits, "hvs.example shpat_ dop_v1_ docs", "secret_storage_of_many_words_in_a_row", "pattern.matching",
+    for text in ("cache-key-" + digits[:32], "task_sk_" + digits, "hvs.example shpat_ dop_v1_ docs", "secret_storage_of_many_words_in_a_row", "secret_manager_client_configuration_of_v2",
+                 "pattern.matching",
                  "SKELETON-SK12", "eu-us12", "secret_1"):
         assert find(text.encode()) == [], text
 
