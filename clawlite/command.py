@@ -24,7 +24,8 @@ def _main(args: list) -> int:
         return 0
     if args and args[0] in DEVICE_VERBS and not (args[0] != "serve" and any(arg == "--port" or arg.startswith("--port=") for arg in args)):
         return _device(args[0], args[1:])
-    if args and args[0] == "trace":
+    on_board = any(arg.partition("=")[0] in ("--port", "--dir") for arg in args)
+    if args and args[0] == "trace" and not on_board:
         from clawlite.linux.trace import main as trace
         return trace(args[1:])
     if args and args[0] == "service":
@@ -33,17 +34,17 @@ def _main(args: list) -> int:
     if args and args[0] == "doctor":
         from clawlite.linux.doctor import main as doctor
         return doctor(args[1:])
-    if args and args[0] == "secrets" and not any(arg.partition("=")[0] in ("--port", "--dir") for arg in args):
+    if args and args[0] == "secrets" and not on_board:
         from clawlite.linux.secretshow import main as secrets
         return secrets(args[1:], _name_of)
-    if args and args[0] == "audit":
+    if args and args[0] == "audit" and not on_board:
         from clawlite.linux.auditshow import main as audit
         return audit(args[1:])
     try:
         from clawlite.host.cli import main as host
     except ImportError as e:
         return _missing(e)
-    return host(args, _line_editor, _secret)
+    return host(args, _line_editor, _secret, _show)
 
 
 def _name_of(manifest: str) -> str:
@@ -67,6 +68,15 @@ def _secret(agent: str, name: str) -> str:
     """Return a secret of *agent*; the host's gateway asks, and may not import what knows."""
     from clawlite.linux.secrets import resolve, stores
     return resolve(name, stores(agent))
+
+
+def _show(verb: str, args: list, records) -> int:
+    """Show what a board has on record; the host fetches it, and may not import what shows it."""
+    if verb == "audit":
+        from clawlite.linux.auditshow import main as show
+    else:
+        from clawlite.linux.trace import main as show
+    return show(args, records)
 
 
 def _device(verb: str, args: list) -> int:

@@ -8,7 +8,7 @@ import click
 
 
 from clawlite.core.errors import ClawError
-from clawlite.host import cli_boards, cli_provision, ui
+from clawlite.host import cli_boards, cli_provision, cli_records, ui
 from clawlite.host.cli_gateway import gateway
 
 DEVICE_HELP = """Talk to an agent:
@@ -19,9 +19,9 @@ DEVICE_HELP = """Talk to an agent:
   clawlite run [MANIFEST|IMAGE] --port P     build, flash a board, console
   clawlite ask TEXT --port P                 one turn of the agent on a board
   clawlite serve [MANIFEST|IMAGE] --stdio    CKP JSON-RPC for an operator
-  clawlite trace [CALL] [MANIFEST|IMAGE]     why policy decided a past call so
+  clawlite trace [CALL] [MANIFEST|IMAGE] [--port P]   why policy decided so
   clawlite secrets set NAME | list | remove NAME   what an agent keeps for itself
-  clawlite audit [verify] [MANIFEST|IMAGE]   what is on record, and whether all of it is
+  clawlite audit [verify | take] [MANIFEST|IMAGE] [--port P]   what is on record
   clawlite service install|remove|status|talk      an agent that systemd starts
   clawlite doctor [--port P]                 what is wrong here, and what mends it
 
@@ -144,18 +144,19 @@ def bench(suites, rounds, sim, output, as_json):
     show((*suites, "micropython") if sim and "micropython" not in suites else suites, rounds, as_json, output)
 
 
-for _command in (*cli_boards.COMMANDS, gateway, cli_provision.secrets, cli_provision.wifi):
+for _command in (*cli_boards.COMMANDS, gateway, cli_provision.secrets, cli_provision.wifi, cli_records.audit, cli_records.trace):
     cli.add_command(_command)
 
 
-def main(args: list[str], editor=None, secret=None) -> int:
+def main(args: list[str], editor=None, secret=None, show=None) -> int:
     """Run the command line; return the exit code.
 
     editor  function(limit, columns) -> lineedit.Editor, for the console
     secret  function(agent, name) -> value of a secret, for the gateway
+    show    function("audit" or "trace", arguments, ``board_records.Records``) -> exit code
     """
     try:
-        return cli.main(args, prog_name="clawlite", standalone_mode=False, obj=types.SimpleNamespace(editor=editor, secret=secret)) or 0
+        return cli.main(args, prog_name="clawlite", standalone_mode=False, obj=types.SimpleNamespace(editor=editor, secret=secret, show=show)) or 0
     except click.exceptions.Exit as e:
         return e.exit_code
     except click.Abort:

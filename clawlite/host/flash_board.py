@@ -181,6 +181,13 @@ class Board:
     def read(self, path: str, limit: int) -> bytes:
         return bytes.fromhex(self._run(f"print(str(hexlify(b''.join(_pieces({path!r}, {limit}))), 'utf-8'))").strip())
 
+    def pieces(self, path: str):
+        """Yield a whole file, a piece at a time: a board may have no room for all of it."""
+        self._run(f"f = open({path!r}, 'rb')")
+        while piece := bytes.fromhex(self._run(f"print(str(hexlify(f.read({_PIECE})), 'utf-8'))").strip()):
+            yield piece
+        self._run("f.close()")
+
     def names(self, folder: str) -> list:
         """Return what lies in *folder*; nothing when it is not there."""
         return self._run(f"for name in _list({folder!r}): print(name)").splitlines()

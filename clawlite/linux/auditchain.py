@@ -42,11 +42,12 @@ def verify(lines, head, agent: str, anchor: tuple = None) -> dict:
     anchor  (n, hash) that somebody noted, or None
     Cost    some 10 us a record
     """
-    problems, count, first, last, hash = [], 0, None, 0, None
+    problems, count, first, hash = [], 0, None, None
     start = beginning(agent)
     if head and head.first > 1:
         start = Head(head.first, head.prev, 0, "")
-    expected, prev, seen = start.first, start.prev, anchor is None
+    expected, prev = start.first, start.prev
+    last, seen = expected - 1, anchor in (None, (expected - 1, prev))      # what was noted may be the last record that was taken away
     for data in lines:
         n, before = link(data)
         count += 1

@@ -6,20 +6,25 @@ from clawlite.core.guards import Guards
 from clawlite.core.image import GUARD
 from clawlite.core.printable import printable
 from clawlite.linux import files
-from clawlite.linux.auditchain import verify
+from clawlite.linux.auditchain import Head, verify
 from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.trace import image_of
 from clawlite.linux.verbs import failed
 
-USAGE = "usage: clawlite audit [verify] [MANIFEST | IMAGE] [--last N] [--anchor N:HASH] [--json]"
+USAGE = "usage: clawlite audit [verify | take] [MANIFEST | IMAGE] [--port PORT | --dir DIR] [--last N] [--anchor N:HASH] [--json]"
 HELP = """The audit of an agent: each call, what decided and what came of it.  --last N shows the last N records (20; 0: all).
 verify looks whether records were changed, removed, moved or cut off; with --anchor N:HASH also that record N is the one that was
-noted earlier (verify prints the last one's).  It exits with 1 when something is wrong."""
+noted earlier (verify prints the last one's).  It exits with 1 when something is wrong.
+--port PORT (alone at the end: the only board) is the audit of a MicroPython board, which is reset for it; --dir a folder in its place.  take
+verifies it, writes all its records to the new file AGENT-audit-FIRST-LAST.jsonl here, and then removes them from the board, to make room."""
 _LAST = 20
 
 
-def main(args: list) -> int:
-    """Run the verb; return the exit code."""
+def main(args: list, board=None) -> int:
+    """Run the verb; return the exit code.
+
+    board  what fetches the audit of a board (host/board_records.py), or None: that of an agent here
+    """
     if "--help" in args or "-h" in args:
         print(USAGE + "\n\n" + HELP)
         return 0
@@ -27,21 +32,27 @@ def main(args: list) -> int:
         words, as_json, last, anchor = _parsed(args)
     except ClawError as e:
         return failed("%s\n%s" % (e.message, USAGE))
-    checks = words[:1] == ["verify"]
-    words = words[1:] if checks else words
+    verb = words.pop(0) if words[:1] in (["verify"], ["take"]) else ""
+    if verb == "take" and board is None:
+        return failed("take: for the audit of a board: --port PORT\n%s" % USAGE)
     if len(words) > 1 or words and words[0].startswith("-"):
         return failed("unexpected %s\n%s" % (words[-1], USAGE))
     try:
-        image = files.open_image(image_of(words[0] if words else "."))
+        image = files.open_image(image_of(words[0] if words else ".")) if words or board is None else None
     except ClawError as e:
         return _refused(e, as_json, 2)
     try:
-        lines, head, folder = opened(image)
-        if checks:
-            return _verified(dict(verify(lines, head, image.agent.name, anchor), **_copies(image, folder)), folder, as_json)
+        if board is not None:
+            lines, head, folder, agent = fetched(board, image)
+        else:
+            (lines, head, folder), agent = opened(image), image.agent.name
+        if verb == "take":
+            return _taken(list(lines), head, agent, anchor, board, as_json)
+        if verb:
+            return _verified(dict(verify(lines, head, agent, anchor), **_copies(image, folder) if board is None else {}), folder, as_json)
         return _shown(lines, last, as_json)
     except OSError as e:
-        return _refused(ClawError("the audit cannot be read: %s" % e.strerror), as_json, 1)
+        return _refused(ClawError("the audit cannot be read, or taken: %s%s" % (e.filename + ": " if e.filename else "", e.strerror)), as_json, 1)
     except ClawError as e:
         return _refused(e, as_json, 1)
 
@@ -83,6 +94,35 @@ def opened(image) -> tuple:
     if not is_there:
         raise ClawError("there is no audit in %s" % folder, "let the agent call a tool first; if it has, somebody removed it")
     return lines, head, folder
+
+
+def fetched(board, image) -> tuple:
+    """Return (lines, head, where they come from, the agent's name) of a board's audit.  Raises ``ClawError`` when there is none."""
+    from clawlite.linux.auditfile import read
+    folder, agent = board.fetch(image.agent.name if image else None)
+    lines, head, is_there = read(folder)
+    if not is_there:
+        raise ClawError("the board has no audit of %s" % agent, "let the agent start first; if it has, somebody removed it")
+    return lines, head, "audit-" + agent, agent
+
+
+def _taken(lines: list, head, agent: str, anchor, board, as_json: bool) -> int:
+    """Write *lines* to a file here, and let the board forget them; nothing of that where they are not as they were written."""
+    found = verify(lines, head, agent, anchor)
+    if not found["ok"] or not lines:
+        return _verified(found, "audit-" + agent, as_json)
+    path = "%s-audit-%d-%d.jsonl" % (agent, found["first"], found["last"])
+    with open(path, "xb") as file:
+        file.write(b"".join([line + b"\n" for line in lines]))
+        file.flush()
+        os.fsync(file.fileno())
+    board.forget(Head(found["last"] + 1, found["hash"], found["last"], found["hash"]).text().encode().ljust(255) + b"\n")
+    if as_json:
+        print(dumps(dict(found, file=path)))
+        return 0
+    print("%d records, %s to %s, all as they were written, are in %s and no longer on the board" % (found["records"], found["first"], found["last"], path))
+    print("to note elsewhere: --anchor %d:%s" % (found["last"], found["hash"]))
+    return 0
 
 
 def _copies(image, folder: str) -> dict:

@@ -15,15 +15,19 @@ from clawlite.linux import files
 from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.verbs import failed
 
-USAGE = "usage: clawlite trace [CALL | last] [MANIFEST | IMAGE] [--json]"
+USAGE = "usage: clawlite trace [CALL | last] [MANIFEST | IMAGE] [--port PORT | --dir DIR] [--json]"
 HELP = """Why a past tool call of an agent ended as it did: each rule that was looked at, and what decided.
-CALL is its number counted from the end (1, or last, is the last one), or the request_id of an operator."""
+CALL is its number counted from the end (1, or last, is the last one), or the request_id of an operator.
+--port PORT (alone at the end: the only board): a call of a MicroPython board, from its audit, or its log; it is reset for that."""
 _SHOWN = 8                      # ids of rules that are for other tools
 AUTONOMY = ("observer", "supervised", "autonomous")
 
 
-def main(args: list) -> int:
-    """Run the verb; return the exit code: 1 when there is no such call, or the image has changed since."""
+def main(args: list, board=None) -> int:
+    """Run the verb; return the exit code: 1 when there is no such call, or the image has changed since.
+
+    board  what fetches the records of a board (host/board_records.py), or None: those of an agent here
+    """
     if "--help" in args or "-h" in args:
         print(USAGE + "\n\n" + HELP)
         return 0
@@ -37,7 +41,9 @@ def main(args: list) -> int:
     except ClawError as e:
         return _refused(e, as_json, 2)
     try:
-        number, event = find(files.state_folder(image.agent.name), call)
+        if board is not None:
+            from clawlite.linux.boardtrace import fetched
+        number, event = find(files.state_folder(image.agent.name) if board is None else fetched(board, image), call)
         found = explain(image, number, event)
         if as_json:
             print(dumps(found))

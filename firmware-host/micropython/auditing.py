@@ -5,7 +5,7 @@
 2. An audit that cannot be written is an error of the whole agent: nothing more runs.  What could not be written waits.
 3. What makes the text of a record, what looks for secrets in it and what writes it are loaded one after the other, and dropped.
 """
-from clawlite.core.effect import LOG, RUN, SEND
+from clawlite.core.effect import KEEP, LOG, RUN, SEND
 from clawlite.core.errors import ClawError, unexpected
 from clawlite.core.image import GUARD, HAS_SIDE_EFFECTS
 from memory import drop
@@ -48,8 +48,9 @@ class Auditing:
     def _withhold(self, error):
         """Answer the call whose record could not be written with *error*: what came of it nobody hears."""
         effects = self.device.agent.effects
-        if effects and effects[0][0] == SEND and "result" in effects[0][1]:
-            effects[0] = SEND, {"jsonrpc": "2.0", "id": effects[0][1]["id"], "error": error.to_json()}
+        at = 1 if effects and effects[0][0] == KEEP else 0
+        if len(effects) > at and effects[at][0] == SEND and "result" in effects[at][1]:
+            effects[at] = SEND, {"jsonrpc": "2.0", "id": effects[at][1]["id"], "error": error.to_json()}
 
     def _start(self):
         """What STARTING does: see that the audit can be written.  Raises ``ClawError``."""

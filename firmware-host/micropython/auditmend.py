@@ -7,6 +7,7 @@ from clawlite.core.errors import ClawError
 from clawlite.scan.auditline import beginning, digest
 
 _BLOCK = 4096
+_LEAST = 49152                  # bytes that it may have in any case: board_heap.py counts them
 
 def opened(folder: str, agent: str) -> str:
     """Take note of what is there, and mend what a power cut left; return what is not as it was left, or ""."""
@@ -20,6 +21,8 @@ def opened(folder: str, agent: str) -> str:
         else:
             os.rename(folder + "/audit.new", path)
             names.append("audit.jsonl")
+    if "audit.jsonl" not in names:
+        _check_room(folder)
     known = head_in(folder)
     head = known or beginning(agent)
     last = head.last
@@ -88,7 +91,7 @@ def _segments(folder: str) -> list:
 
 
 def _check_room(folder: str):
-    """Raise ``ClawError`` when another segment would take more than half of the flash that the audit and nobody else has.
+    """Raise ``ClawError`` when another segment would take more than half of the flash that the audit and nobody else has; 48 KiB it may have.
 
     A board that has one slot keeps room for another one: as much as all is that is there.
     """
@@ -96,9 +99,9 @@ def _check_room(folder: str):
     for name in _segments(folder):
         own += (size_of(folder + "/" + name) + _BLOCK - 1) // _BLOCK * _BLOCK
     about = os.statvfs(folder)
-    free = about[0] * about[3]
+    left = free = about[0] * about[3]
     names = os.listdir("/")
     if ("claw-a.cbor" in names) != ("claw-b.cbor" in names):
         free -= about[0] * (about[2] - about[3]) - own
-    if own + SEGMENT > (own + max(free, 0)) // 2:
+    if left < SEGMENT + 2 * _BLOCK or own + SEGMENT > max(_LEAST, (own + free) // 2):
         raise ClawError("the audit has no room for more: %s has %d bytes" % (folder, own), "take it to a computer: clawlite audit take --port PORT")

@@ -3,6 +3,7 @@
     micropython audit_board.py WHAT OUT        OUT is JSON
 
 power   records are written, segments turned and forgotten; for each moment at which power can go: {"states", "wrong": [[state, what], ...], "kept", "segments"}
+late    the same with a bug: acknowledged before it was written
 cost    bytes and erases that a record costs: {"record", "written", "erased"}
 full    what is said while the flash fills, and when there is room again
 """
@@ -86,10 +87,15 @@ def ids() -> list:
     return [int(record["request_id"]) for record in records() if "request_id" in record]
 
 
-def power():
+def late():
+    """As power, but acknowledged before it is written."""
+    return power(True)
+
+
+def power(is_late=False):
     auditing.drop = lambda names: None              # what is set here stays
     auditlog.SEGMENT = auditmend.SEGMENT = 900
-    auditmend._BLOCK = 512
+    auditmend._BLOCK, auditmend._LEAST = 512, 20480
     disk = Disk(512, 96)
     vfs.VfsLfs2.mkfs(disk)
     vfs.mount(vfs.VfsLfs2(disk), "/disk")
@@ -97,8 +103,10 @@ def power():
     audit = Audit(3 * 86400)
     for number in range(1, 41):
         clock[0] += 21600
-        audit.write(number, "x" * (number % 7 * 20))
         done.append(len(disk.log))
+        audit.write(number, "x" * (number % 7 * 20))
+        if not is_late:
+            done[-1] = len(disk.log)
     kept, segments = ids(), len(os.listdir(FOLDER)) - 1
     if audit.it._waiting or kept[-1] != 40 or kept[0] == 1:
         raise ValueError(kept)
@@ -168,4 +176,4 @@ def full():
 
 
 with open(sys.argv[2], "w") as out:
-    json.dump({"power": power, "cost": cost, "full": full}[sys.argv[1]](), out)
+    json.dump({"power": power, "late": late, "cost": cost, "full": full}[sys.argv[1]](), out)

@@ -3,6 +3,7 @@
     micropython power_board.py write DISK LOG SCRIPT      carry out the steps of a flash (JSON: [[what, ...], ...], bytes as base64)
     micropython power_board.py boot DISK LOG              boot what is on it, and talk on stdin and stdout to the end of input
     micropython power_board.py locked DISK LOG            the same, and nothing can be written
+    micropython power_board.py show DISK LOG FOLDER       print the files in a folder: JSON, bytes as base64
 
 DISK has all bytes of the flash; one that is empty is formatted first.  To LOG goes each write and erase of blocks, as it happens: offset and
 length, 4 bytes each, big-endian, and the bytes.  Blocks and pieces have the sizes of the RP2040's flash.
@@ -12,7 +13,7 @@ import os
 import struct
 import sys
 import vfs
-from binascii import a2b_base64
+from binascii import a2b_base64, b2a_base64
 
 BLOCK, BLOCKS, PIECE = 4096, 240, 256
 
@@ -70,8 +71,20 @@ def do(what, path, *more):
             file.write(a2b_base64(more[0]))
 
 
+def show(disk, folder: str):
+    vfs.mount(vfs.VfsLfs2(disk, progsize=PIECE), "/disk")
+    found = {}
+    for name in os.listdir("/disk" + folder):
+        with open("/disk%s/%s" % (folder, name), "rb") as file:
+            found[name] = b2a_base64(file.read())
+    print(json.dumps(found))
+
+
 def main(what: str, path: str, log: str, script: str = ""):
     disk, steps = Disk(path, log), []
+    if what == "show":
+        show(disk, script)
+        return
     if script:
         with open(script) as file:
             steps = json.loads(file.read())

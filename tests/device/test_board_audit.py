@@ -265,6 +265,10 @@ def test_power_that_goes_at_any_moment_loses_nothing_and_breaks_nothing(micropyt
     assert found["wrong"] == [] and found["states"] > 800 and found["kept"][0] > 10 and found["segments"] > 3, found
 
 
+def test_an_acknowledgement_before_the_write_is_caught(micropython, tmp_path):
+    assert played(micropython, tmp_path, "late")["wrong"]
+
+
 def test_what_a_record_costs(micropython, tmp_path):
     """docs/audit.md says it."""
     found = played(micropython, tmp_path, "cost")

@@ -23,6 +23,8 @@ from talking_board import answer, project, shown, turns
 import clawlite.core
 from clawlite.host import firmware, flash
 from clawlite.host.data import firmware_dir
+from clawlite.linux import auditfile
+from clawlite.linux.auditchain import verify
 
 HERE = Path(__file__).parent
 TEXTS = [text + " " + "words " * 18 + "end" for text in ("one", "look at bed 2", "three", "four", "five", "six", "seven", "eight", "nine", "ten")]
@@ -158,9 +160,11 @@ def contents(server, micropython, mpy_cross, tmp_path_factory):
     """Return a function that builds an agent: (version) -> what a flash of it shall bring."""
     folder = tmp_path_factory.mktemp("projects")
 
-    def build(version: str):
+    def build(version: str, policy: str = ""):
         if not (folder / version).exists():
             image = project(folder / version, server, ", retention: { max_entries: %d }" % KEPT, version=version)
+            claw = folder / version / "claw.yaml"
+            claw.write_text(claw.read_text().replace("scope: all }] }", "scope: all }], %s }" % policy if policy else "scope: all }] }"))
             (folder / version / "clawlite.toml").write_text("[boot]\nwindow_ms = 10%s\n" % version[0])
             assert image
         return flash.contents(str(folder / version))
@@ -303,6 +307,44 @@ def test_a_turn_that_is_stored_message_by_message_is_caught(power, mixed, server
     want = dataclasses.replace(mixed, slot={**mixed.slot, **{name: (tmp_path / "parts" / name).read_bytes() for name in names}})
     disk = power.write(b"", Model().flash(want))[1]
     assert agreed(power, server, disk, power.play(disk, STEPS[:3]), "parts")
+
+
+def kept(power, server, disk: bytes, question: str) -> list:
+    """Boot, ask, and return the audit's records, when ``clawlite audit verify`` finds nothing wrong."""
+    path, log = power.disk(disk), power._path("log")
+    done = subprocess.run(words(power.micropython, "boot", path, log), input=question.encode() + b"\n", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          timeout=60, env=dict(os.environ, MICROPYPATH=".frozen"))
+    assert done.returncode == 0 and f"Heard: {question}.\n" in done.stdout.decode(), done.stdout
+    shown = subprocess.run(words(power.micropython, "show", path, log, "/state/audit-garden"), capture_output=True, timeout=60)
+    folder = power._path("audit")
+    folder.mkdir()
+    for name, data in json.loads(shown.stdout).items():
+        (folder / name).write_bytes(base64.b64decode(data))
+    lines, head, _ = auditfile.read(str(folder))
+    lines = list(lines)
+    found = verify(lines, head, "garden")
+    assert found["ok"], found
+    return [json.loads(line) for line in lines]
+
+
+def test_every_call_of_an_acknowledged_turn_is_on_record_and_the_chain_is_whole(power, contents, server, first):
+    """Each call is two records, before it and after it: none that was begun lacks its begin, and none that was acknowledged its end."""
+    want = contents("4.0.0", "audit: { log_outputs: true }")
+    disk = power.write(b"", Model().flash(want))[1]
+    texts = ["look at bed %d" % number for number in range(3)]
+    log, acknowledged = power.talk(disk, texts)
+    near = [made + by for made in acknowledged for by in (-1, 0, 1)]
+
+    def at(moment) -> list:
+        count, is_torn = moment
+        found = kept(power, server, after(disk, log[:count + is_torn], is_torn), "audit %d %d" % (count, is_torn))
+        turn = sum(count >= made for made in acknowledged[1:])
+        ends = [record["arguments"] for record in found if record["event"] == "tool.call"]
+        begun = [record["arguments"] for record in found if record["event"] == "tool.begin"]
+        wanted = ['{"where":"%s"}' % text[8:] for text in texts]
+        right = ends in (wanted[:turn], wanted[:turn + 1]) and begun in (wanted[:turn], wanted[:turn + 1]) and len(begun) >= len(ends)
+        return [] if right and not [record for record in found if record["event"] == "audit.problem"] else [(count, is_torn, turn, found)]
+    assert sum(each(at, moments(len(log), near)), []) == []
 
 
 def flashed(power, server, disk: bytes, steps: list, versions: tuple, name: str) -> list:

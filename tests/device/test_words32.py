@@ -14,7 +14,7 @@ from clawlite.host.build import build_beside
 
 WITHIN = 0.15
 GOLDEN = Path(__file__).parents[1] / "golden"
-AGENTS = ("greenhouse", "chat", "blink", "empty", "bench", "rules", "tools", "both", "talk", "skills")
+AGENTS = ("greenhouse", "chat", "blink", "empty", "bench", "rules", "tools", "both", "talk", "skills", "kept")
 TOOL = '''
 
 def tool_%d(text: str, count: int = 1) -> str:
@@ -51,6 +51,7 @@ def agents(tmp_path_factory):
                     reflex_toml=reflex, tools_py='"""Tools."""\n' + "".join(TOOL % (number, number) for number in range(40)))
     words32.project(folder / "talk", words32._CLAW % "reflex" + words32._TALK, **words32._REFLEX)
     words32.project(folder / "skills", words32.remote("openai-compatible") + words32._SKILL + words32._ALLOW % ("allow", ""), tools_py=words32._TOOL)
+    words32.project(folder / "kept", words32._CLAW % "reflex" + words32._BLOCKS % "audit: { log_outputs: true }", **words32._LOOKS, tools_py=words32._TOOL)
     words32.project(folder / "both", words32.remote("anthropic-native", "openai-compatible"))
     for name in AGENTS:
         found[name] = folder / name
