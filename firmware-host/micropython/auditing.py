@@ -129,4 +129,4 @@ class Auditing:
     def _drop(self):
         drop(_STEP)
         if self.image.section(GUARD)[1] is None:        # else they are in memory anyway
-            drop(("leaks", "known"))
+            drop(("leaks", "known", "services"))
