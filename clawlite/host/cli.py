@@ -133,15 +133,16 @@ def conformance(as_json):
 
 
 @cli.command()
-@click.argument("suites", nargs=-1, type=click.Choice(("build", "load", "ready", "decision", "call", "turn", "netrules", "scan", "micropython", "provider", "memory", "triggers", "sandbox")))
+@click.argument("suites", nargs=-1, type=click.Choice(("build", "load", "ready", "decision", "call", "turn", "netrules", "scan", "micropython", "provider", "memory", "triggers", "sandbox", "boards")))
 @click.option("--rounds", default=31, type=click.IntRange(2, 1000), help="samples of each case, taken in turns; 31")
-@click.option("--sim", is_flag=True, help="what a board must bear, on the real MicroPython: the suite micropython")
+@click.option("--sim", is_flag=True, help="what a board must bear, on the real MicroPython, and their line: the suites micropython and boards")
+@click.option("--long", "is_long", is_flag=True, help="also what takes minutes: cut power, 100 devices on a gateway, a newcomer's script")
 @click.option("-o", "output", metavar="FILE.jsonl", help="write the rows here too")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines on stdout, one a row")
-def bench(suites, rounds, sim, output, as_json):
+def bench(suites, rounds, sim, is_long, output, as_json):
     """Measure this machine: times, memory, and what the project promises of them."""
     from clawlite.host.bench import show
-    show((*suites, "micropython") if sim and "micropython" not in suites else suites, rounds, as_json, output)
+    show((*suites, *(suite for suite in ("micropython", "boards") if sim and suite not in suites)), rounds, as_json, output, is_long)
 
 
 for _command in (*cli_boards.COMMANDS, gateway, cli_provision.secrets, cli_provision.wifi, cli_records.audit, cli_records.trace):

