@@ -83,7 +83,7 @@ class Files:
         sizes = {tuple(steps): size for steps, size in files}
         used = room.size(root) + sum(sizes.values()) - sum(_size(root, steps) for steps in sizes)
         if used > store.max_bytes:
-            raise StoreError("store %s: its workspace would have %d bytes, and may have %d" % (store.name, used, store.max_bytes),
+            raise StoreError("store %s: its workspace %s" % (store.name, room.told(used, store.max_bytes)),
                              "remove files from %s" % self.path(store, part), {"store": store.name, "max_bytes": store.max_bytes})
 
 

@@ -160,7 +160,7 @@ class Scope:
                 below = [os.path.join(at, name) for name in folders]
                 folders[:] = [os.path.basename(path) for path in below if path not in roots and not self.is_denied(path)]
                 seen += len(files)
-                if seen > MAX_NAMES:
+                if seen > MAX_NAMES or at.count("/") > root.count("/") + room.MAX_DEPTH:
                     return -1
                 for name in files:
                     count += self._is_same(os.path.join(at, name), status)

@@ -113,10 +113,11 @@ def make(folder: str, level: int) -> None:
 def hand_over(folder: str, uid: int) -> None:
     """Give what root owns in the agent's own *folder* to *uid*, the user of the tools where the agent is root.
 
-    A file with two names may be somebody else's, and stays whose it is; no link is followed.
+    A file with two names may be somebody else's, and stays whose it is; no link is followed.  What lies deeper than ``room.MAX_DEPTH`` stays too.
     """
-    for _, folders, files, fd in os.fwalk(folder, follow_symlinks=False) if os.path.isdir(folder) else ():
-        for name in folders + files:
+    from clawlite.linux.room import walk
+    for fd, entries in walk(folder):
+        for name in [entry.name for entry in entries]:
             status = os.stat(name, dir_fd=fd, follow_symlinks=False)
             if status.st_uid == 0 and (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode) and status.st_nlink == 1):
                 os.chown(name, uid, uid, dir_fd=fd, follow_symlinks=False)

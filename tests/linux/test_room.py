@@ -1,12 +1,15 @@
 """The workspace of a Memory is the tools' own (CKP 0.2.0, 5.6): one folder, one limit, whoever writes."""
 import itertools
 import json
+import os
 
 import pytest
 from agents import clawlite, linux, tool_call
 from memory_operator import Operator
 
 from clawlite.linux import room
+from clawlite.linux.sandbox import removal
+from clawlite.linux.workspace import hand_over
 
 MB = 1 << 20
 SANDBOX_DENIED = -32010
@@ -121,9 +124,45 @@ def test_bytes_are_counted_without_links(tmp_path):
     (tmp_path / "a/link").symlink_to(tmp_path / "out")
     (tmp_path / "a/around").symlink_to(tmp_path)
     link = len(str(tmp_path / "out"))
+    link += len(str(tmp_path))
     assert room.size(str(tmp_path / "a")) == 100 + link
     with pytest.raises(room.ClawError, match="would have %d bytes, and may have 150" % (100 + link + 100)):
         room.check(str(tmp_path / "a"), 150, 100)
     room.check(str(tmp_path / "a"), 150, 0)
     room.check(str(tmp_path / "a"), None, 1 << 40)
     room.check(str(tmp_path / "a"), 300 + link, 200)
+
+
+def test_what_is_too_deep_to_be_counted_is_too_much_and_keeps_no_agent_from_starting(tmp_path):
+    fd = os.open(tmp_path, os.O_RDONLY)
+    for depth in range(1, 1100):
+        os.mkdir("a", dir_fd=fd)
+        below = os.open("a", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+        if depth in (room.MAX_DEPTH, room.MAX_DEPTH + 1):
+            assert room.size(str(tmp_path)) == room.UNSEEN * (depth > room.MAX_DEPTH)
+    os.close(fd)
+    try:
+        assert room.size(str(tmp_path)) == room.UNSEEN
+        with pytest.raises(room.ClawError, match="the workspace has folders that cannot be counted: closed, or more than 64 in one another; it may have 150 bytes"):
+            room.check(str(tmp_path), 150, 100)
+        hand_over(str(tmp_path), os.geteuid())
+    finally:
+        removal.remove(str(tmp_path / "a"))
+
+
+def test_what_a_command_closes_or_nests_does_not_escape_the_limit_nor_stop_the_agent(tmp_path, world):
+    deep = "mkdir -p $(printf 'a/%.0s' $(seq 300)); sleep 30; echo late"
+    with world("process") as one:
+        for command in (deep, "mkdir -m 300 shut; head -c 3000000 /dev/zero > shut/file; sleep 30; echo late"):
+            said = one.call("exec-shell", command=command)
+            assert "ended by max_size_mb" in str(said) and "late" not in said, said
+        assert one.call("exec-shell", command="echo again; sleep 0.2") == "again\n"
+        assert "ended by" in one.call("exec-shell", command="head -c 100000 /dev/zero > more; sleep 30")
+        assert one.call("write-file", path="small", content="x").startswith("write-file failed: the workspace has folders that cannot be counted")
+        assert "cannot be counted" in one.put("files", "x", 1, "small")["error"]["message"]
+    with Operator(linux("serve", tmp_path / "claw.cbor", "--stdio"), tmp_path / "home").boot() as again:
+        call = World.call
+        assert call(again, "exec-shell", command="chmod 700 shut; rm -r shut a more; sleep 0.2; ls") == ""
+        assert call(again, "write-file", path="small", content="x") == "wrote 1 bytes to small"
