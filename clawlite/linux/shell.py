@@ -330,6 +330,8 @@ class Shell:
 
     def send(self, effect: tuple):
         message = effect[1]
+        if self.audit:
+            message = self.starting.heard(message)
         try:
             data = dumps(message).encode()
         except ValueError as e:         # a handler gave what JSON lacks; the caller must still get an answer

@@ -90,6 +90,14 @@ class Starting:
                                                    "make room for it, or make its folder writable"), now_ms())
         return False
 
+    def heard(self, message: dict) -> dict:
+        """Return *message*; the result of a call only once its record is written, else an error in its place."""
+        result, audit = message.get("result"), self._shell.audit
+        if not isinstance(result, dict) or "isError" not in result or audit.flush():
+            return message
+        error = ClawError(audit.told, "make room for it, or make its folder writable")
+        return {"jsonrpc": "2.0", "id": message["id"], "error": error.to_json()}
+
     def may_begin(self, task: int, tool, arguments: dict) -> bool:
         """Write down what has happened so far, and in an audit that *tool*, which has side effects, begins; False: it must not."""
         shell = self._shell

@@ -68,8 +68,8 @@ class Straight:
             self._shell.send(effect)
 
     def answer(self, id, result) -> bool:
-        """Answer a tool call with its ``tools.Result``; False when others come first."""
-        if self._effects:
+        """Answer a tool call with its ``tools.Result``; False when others come first, a record of it among them."""
+        if self._effects or self._shell.audit:
             return False
         self._shell.wire.write(self._shell.framer.send(answer(id, result).encode()))
         return True

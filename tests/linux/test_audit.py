@@ -6,7 +6,7 @@ import random
 import signal
 
 import pytest
-from agents import UUID, Agent, clawlite, eventually, linux, without_root_rights
+from agents import UUID, Agent, clawlite, eventually, linux, tool_call, without_root_rights
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from secret_samples import samples
@@ -364,6 +364,26 @@ def test_an_audit_that_cannot_be_written_stops_tools(tmp_path):
     assert (tmp_path / "changed").read_text() == "x", "it ran, and nobody could write that down"
     texts = json.dumps([answer, later])
     assert "the audit cannot be written" in texts, texts
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_nobody_hears_of_a_call_that_is_not_on_record(tmp_path, alone):
+    """Nor of one without side effects, which may run."""
+    folder = _project(tmp_path / "p", "destination: file")
+    with _agent(folder, tmp_path, without_root_rights) as agent:
+        agent.initialize()
+        assert _call(agent, 1, "show", {"text": "x"})["result"]["isError"] is False
+        state = tmp_path / "home/state/audited"
+        for name in ("audit.jsonl", "audit.head"):
+            os.rename(state / name, tmp_path / name)
+            os.mkdir(state / name)
+        if alone:
+            answers = [_call(agent, 2, "show", {"text": "x"})]
+        else:
+            agent.line("\n".join(json.dumps(tool_call("show", {"text": "x"}, number)) for number in (2, 3)))
+            answers = [agent.message(), agent.message()]
+    for answer in answers:
+        assert answer["error"]["code"] == -32603 and "the audit cannot be written" in answer["error"]["message"] and answer["error"]["data"]["hint"], answer
 
 
 def test_an_agent_whose_audit_cannot_be_written_does_not_start(tmp_path):
