@@ -42,7 +42,8 @@ def exchange(where: tuple, parts: list, most: int, begin):
     yield (OPEN, "https" if where[0] else "http", where[1], where[2], parts, CONNECT_MS)
     parts = None                    # sent: while an answer comes, a board needs their room
     try:
-        answer = yield from _received(most, begin)
+        first = yield (RECEIVE, SILENCE_MS)         # before the rest: until it has come, a board has no need of what reads it
+        answer = yield from _received(first, most, begin)
     except Exception:               # also MemoryError: no connection outlives its exchange
         yield (CLOSE,)
         raise
@@ -50,11 +51,11 @@ def exchange(where: tuple, parts: list, most: int, begin):
     return answer
 
 
-def _received(most: int, begin):
+def _received(outcome: tuple, most: int, begin):
     response, reader, body = Response(), None, bytearray()
     status, headers = 0, {}
     while True:
-        done, data = yield (RECEIVE, SILENCE_MS)
+        done, data = outcome
         if not done:
             raise (ProviderError if data.message.startswith("certificate") else Passing)(data.message)
         if data:
@@ -87,6 +88,7 @@ def _received(most: int, begin):
             event = _event(response, data)
         if not data:
             raise Passing("the connection was closed before the answer was whole")
+        outcome = yield (RECEIVE, SILENCE_MS)
 
 
 def _event(response, data):

@@ -40,8 +40,8 @@ def request(method: str, target: str, host: str, headers: list, length) -> bytes
 
 
 def _check(text: str, lowest: int, what: str) -> None:
-    data = text.encode()                # MicroPython interns every character that a loop over text sees, for good
-    if not data or min(data) < lowest or max(data) > 126:
+    # Bytes: MicroPython interns every character that a loop over text sees, for good.
+    if not text or min(text.encode()) < lowest or max(text.encode()) > 126:
         raise ValueError("%s: expected printable ASCII" % what)
 
 

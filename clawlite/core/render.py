@@ -3,7 +3,6 @@
 MicroPython's dicts have no order and its ``json`` cannot sort: this writes JSON with sorted keys.
 """
 _ESCAPES = b'"\\\n\r\t'
-_MEANT = b'"\\nrt'
 _DEPTH = 33
 
 
@@ -31,7 +30,7 @@ def quote(text: str) -> str:
         at = _ESCAPES.find(bytes((b,)))
         if at >= 0:
             out.append(92)
-            b = _MEANT[at]
+            b = b'"\\nrt'[at]
         elif b < 32 or b == 127:
             out.extend(b"\\u%04x" % b)
             continue

@@ -23,7 +23,7 @@ def typed(image, text: str):
     return None if skill is None else (skill, rest.strip())
 
 
-def begin(image, asked: tuple, chain, history, run=call, person: str = PERSON):
+def begin(image, asked: tuple, chain, history, run=None, person: str = PERSON):
     """Begin a turn with a person's skill: a generator of effects that returns what ``turn`` does.
 
     asked   what ``typed`` returned
@@ -43,7 +43,7 @@ def alone(agent, tool, arguments: dict):
     image, chain, history = agent.image, agent.chain(), History(0)
     result = begun(image, tool.handler[1], arguments, Result)
     history.is_nested = True
-    work = turn(image, result.text, chain, history, call, result.skill)
+    work = turn(image, result.text, chain, history, None, result.skill)
     try:
         effect = work.send(None)
         while True:

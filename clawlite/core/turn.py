@@ -51,12 +51,12 @@ class Message:
         self.result = result
 
 
-def turn(image, text: str, chain, history, run=call, skill=None):
+def turn(image, text: str, chain, history, run=None, skill=None):
     """Run one turn; a generator of effects that returns True when no tool call was refused.
 
     chain    ``chain.Chain``
     history  ``history.History``; this turn is added to it
-    run      runs one tool call, as ``tools.call`` does: a channel has its own, with another caller
+    run      runs one tool call, as ``tools.call`` does, or None for that: a channel has its own, with another caller
     skill    ``skill.Skill`` that begins it: *text* is its instruction, whose input has been looked at; or None
     Raises ``ProviderError`` when no provider can go on, or the budget is used up.  Budget: ``agent.max_rounds`` rounds, 16 calls in each.
     """
@@ -100,7 +100,7 @@ def _answered(image, calls: list, asked: list, messages: list, run, within):
             try:
                 if arguments is None:
                     raise InvalidParams("%s: the arguments are not a JSON object: %s" % (canonical(name, 40), canonical(raw, 80)))
-                result = yield from run(image, name, arguments, "provider", None, None, within)
+                result = yield from (run or call)(image, name, arguments, "provider", None, None, within)
                 within = within or result.skill
                 said = result.text
                 if result.original_bytes:

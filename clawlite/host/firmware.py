@@ -13,14 +13,15 @@ from clawlite.host.link import Linker
 from clawlite.host.rare import split
 from clawlite.host.rename import rename
 from clawlite.host.sentences import take_out
+from clawlite.host.stages import part
 
 # What every agent needs stands together; the rest is loaded when an image or a moment needs it.  ``base`` is what opens an
 # image: tools.py is compiled before ``core`` is there, while the heap is empty.
 UNITS = {
     "base": ["errors", "text", "cbor", "image", "memory", "sentence"],
-    "core": ["effect", "policy", "schema", "lifecycle", "tools", "task", "agent", "handlers", "frame", "jsontext", "stdio", "boardclock", "device"],
+    "core": ["effect", "render", "policy", "schema", "lifecycle", "tools", "task", "agent", "handlers", "frame", "jsontext", "stdio", "boardclock", "device"],
     "operator": ["rpc", "once", "recall", "calls", "session"],
-    "talk": ["printable", "render", "turn", "chain", "history", "console"],
+    "talk": ["printable", "turn", "chain", "history", "console"],
     "limits": ["ledger", "meters"],
     "line": ["lineframe", "linereceive", "linesend", "line", "reliable"],
     "distant": ["gateway", "uplink"],
@@ -62,18 +63,25 @@ RARE = {
     "refusing": {"session": "Session._batch Session.too_long", "device": "Device.too_long", "calls": "_refuse", "rpc": "unreadable id_of is_id Batch",
                  "errors": "ClawError.to_json"},
     "taking": {"console": "Console.__init__ Console.greet Console._take Console._begin Console._command Console._answer told",
-               "history": "History.begin History.restore History.context", "chain": "_provider Chain.__init__ Chain.text _unseen", "turn": "_plain"},
+               "history": "History.begin History.restore", "chain": "_provider Chain.__init__ Chain.text _unseen"},
     "request": {"provider": "Provider.__init__ Provider._parts Provider._fitting Provider._credential", "exchange": "head",
                 "http1": "request", "meter": "Meter.allowed Meter.pause Meter.sent", "openai": "Codec.messages"},
-    "answer": {"wire": "Stream.at_end Stream.call Codec.whole", "meter": "Meter.spend"},
+    "incoming": {"exchange": "_received _event", "http1": "Response", "sse": "Events", "wire": "Stream Answer Codec.whole Codec.parse field tokens"},
+    "calling": {"tools": "call known _gated result_of", "policy": "Decision decide", "schema": "check _Run _holds", "image": "Image.tool Image.rule",
+                "handlers": "Handlers.start"},
+    "writing": {"render": "canonical call_text quote _write"},
+    "answering": {"turn": "_answered _plain", "history": "History.context"},
     "broken": {"wire": "Codec.error _said _line", "exchange": "refused without", "provider": "Provider._wait"},
     "restoring": {"conversation": "restore _turns _message"},
     "reading": {"storelog": "begin load _check_torn _take"},
     "shedding": {"storelog": "_wanted _counts", "storewrite": "_gives_way _new"},
     "counting": {"ledger": "_called Ledger.call add", "meters": "Meters.add Meters._read"},
+    "spending": {"meter": "Meter.spend"},
 }
 # Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first; and what some lines of a person need, and each of some people.
 STAY = ("faults", "damage", "escaping")
+STAGES = ("request", "incoming", "calling")     # one at a time is in memory (stages.py)
+WITH_A_STAGE = ("answering", "writing", "spending")         # until the next is loaded
 CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them
 ENTRIES = ("main",)                     # what a board starts by name
 KEEP_SENTENCES = ("main", "errors")     # said when nothing else works
@@ -116,17 +124,19 @@ def _link(more: dict) -> tuple[dict[str, str], bytes]:
     trees = {name: ast.parse(text) for name, text in linker.link().items()}
     split(trees, {group: [linker.place(module, name) for module, names in of.items() for name in names.split()] for group, of in RARE.items()},
           ENTRIES + tuple(more))
-    _forget_too(trees["base"], linker.new_names["memory", "_OCCASIONAL"],
-                [group for group in RARE if group not in STAY and group not in linker.modules and group not in UNITS])
+    part(trees, STAGES)
+    _enter(trees["base"], linker.new_names["memory", "_OCCASIONAL"],
+           [group for group in RARE if group not in STAY + STAGES + WITH_A_STAGE and group not in linker.modules and group not in UNITS])
+    _enter(trees["base"], linker.new_names["memory", "_STAGES"], STAGES + WITH_A_STAGE)
     rename(trees, CALLED_BY_NAME + ENTRIES + tuple(more), SEEN_BY_MAKERS)
     return {name: ast.unparse(tree) for name, tree in trees.items()}, sentences
 
 
-def _forget_too(base, name: str, groups: list) -> None:
-    """Let ``memory.drop`` forget *groups* too."""
+def _enter(base, name: str, groups) -> None:
+    """Enter *groups* in the text *name* of memory.py."""
     for node in base.body:
         if isinstance(node, ast.Assign) and node.targets[0].id == name:
-            node.value.elts += [ast.Constant(group) for group in groups]
+            node.value.value = " ".join([node.value.value, *groups])
 
 
 def build(folder, mpy_cross: str = "mpy-cross", more: dict = {}) -> list[str]:

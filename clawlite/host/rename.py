@@ -172,8 +172,8 @@ def _of_self(node: ast.Attribute) -> bool:
 
 
 def _group_of(node) -> str:
-    """Return the module that ``__import__("module")`` brings (rare.py), "" for anything else."""
-    is_one = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "__import__"
+    """Return the module that ``__import__("module")`` (rare.py) or ``stage("module")`` (stages.py) brings, "" for anything else."""
+    is_one = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("__import__", "stage")
     return node.args[0].value if is_one else ""
 
 

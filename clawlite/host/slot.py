@@ -15,7 +15,7 @@ from clawlite.host.data import firmware_dir
 GATES = {
     "pins": ("pins", "bank"), "machinepins": ("pins", "machine"), "wifi": ("wifi",),
     "builtin": ("pins",), "guard": ("guard",), "leaks": ("secrets",), "injection": ("injection",), "logfile": ("log",), "limits": ("limits",),
-    "auditing": ("audit",), "lan": ("lan",), "distant": ("gateway",), "remote": ("remote",), "request": ("remote",), "answer": ("remote",), "broken": ("remote",),
+    "auditing": ("audit",), "lan": ("lan",), "distant": ("gateway",), "remote": ("remote",), "request": ("remote",), "incoming": ("remote",), "spending": ("remote",), "broken": ("remote",),
     "openai": ("openai",), "anthropic": ("anthropic",), "oauth2": ("oauth2",),
     "secure": ("tls",), "reflex": ("reflex",), "replay": ("replay",), "skill": ("skills",), "skillturn": ("skills",),
     "stores": ("memory",), "conversation": ("memory",), "memories": ("memory",),
@@ -63,8 +63,9 @@ def imported(tree) -> set:
             found.add(node.module)
         elif isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "__import__":
-            found.add(node.args[0].value)           # rare.py writes these
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args and isinstance(node.args[0], ast.Constant):
+            if node.func.id == "__import__" or node.args[0].value in firmware.STAGES:       # rare.py and stages.py write these
+                found.add(node.args[0].value)
     return found
 
 

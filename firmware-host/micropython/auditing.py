@@ -11,7 +11,7 @@ from clawlite.core.image import GUARD, HAS_SIDE_EFFECTS
 from memory import drop
 
 _MOST_WAITING = 16              # records that wait for a flash that takes them again
-_STEP = ("audittext", "auditrecord", "clock", "secretvalues", "auditlog", "auditline", "auditmend")
+_STEP = "audittext auditrecord clock secretvalues auditlog auditline auditmend"
 
 
 class Auditing:
@@ -129,4 +129,4 @@ class Auditing:
     def _drop(self):
         drop(_STEP)
         if self.image.section(GUARD)[1] is None:        # else they are in memory anyway
-            drop(("leaks", "known", "services"))
+            drop("leaks known services")

@@ -40,8 +40,11 @@ class Device:
             from clawlite.core.session import Session as first
         else:
             from clawlite.core.console import Console as first
-        if "http" in image.requires:
+        if "http" in image.requires or "https" in image.requires:
             from net import Net as first
+        else:                           # beside a provider it is a stage of a turn (memory.py), and comes with the first call
+            from clawlite.core.tools import call
+            first = call
         from assemble import assemble
         assemble(self, image, maker, folder, operator)
 

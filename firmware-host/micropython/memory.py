@@ -6,15 +6,25 @@ import gc
 import sys
 
 _PACKAGE = "clawlite.core."
-_OCCASIONAL = ("header", "seal", "handshake", "uri", "outlook", "approval", "journal", "appendlog", "oldturns", "conversation", "memories", "memory_methods", "instant", "storelog", "storewrite", "storequery", "words", "record", "onrecord", "commands", "trace", "violation", "jsonvalue", "cborfault", "jsonfault", "loader", "parts", "assemble", "begin", "settime", "lookup", "secretvalues")
+# One text each: a short name in a list of them would be a string that stays for ever.  host/firmware.py enters groups of functions.
+_OCCASIONAL = "header seal handshake uri outlook approval journal appendlog oldturns conversation memories memory_methods instant storelog storewrite storequery words record onrecord commands trace violation jsonvalue cborfault jsonfault loader parts assemble begin settime lookup secretvalues"
+_STAGES = ""
 
 
-def drop(names=_OCCASIONAL):
+def stage(name: str):
+    """Return the module *name*, one stage of a turn; the others are forgotten before it is loaded (host/stages.py)."""
+    if name not in sys.modules:
+        drop(_STAGES)
+    return __import__(name)
+
+
+def drop(names: str = _OCCASIONAL):
     """Forget the occasional modules, or *names*, that are loaded, linked or not; their memory is free at the next collection."""
     before = len(sys.modules)
+    names = " %s " % names
     for full in list(sys.modules):
         name = full[len(_PACKAGE):] if full.startswith(_PACKAGE) else full
-        if name in names:
+        if " %s " % name in names:
             del sys.modules[full]
             package = sys.modules.get(_PACKAGE[:-1])
             if package and hasattr(package, name):

@@ -31,11 +31,11 @@ class Net:
         """Carry out an effect of a provider."""
         kind, task = effect[0], effect[1]
         if kind == E.OPEN:
+            drop()                      # what made the request: its answer may need the room
             try:
                 self._begin(task, effect[2] == "https", effect[3], effect[4], effect[5], effect[6])
             except (OSError, ClawError) as e:
                 self._failed(task, effect[3], e)
-            drop()                      # what made the request: its answer may need the room
         elif kind == E.CLOSE or kind == E.CANCEL:
             self.close(task)
         elif kind == E.SECRET:

@@ -104,7 +104,7 @@ class Stdio:
         if self.line and not self.line.pump():
             self.line.leave()
             self.line = None
-            drop(("line", "lineframe", "linereceive", "linesend", "linestop", "reliable"))
+            drop("line lineframe linereceive linesend linestop reliable")
 
     def deadline(self):
         """Return the time in ms at which the line wants a ``tick``, or None."""

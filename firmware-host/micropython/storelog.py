@@ -60,7 +60,7 @@ def load(log, now: int):
             log.talk = store.name
         bounded(log, store)
         kinds[store.name] = store
-    drop(("header",))
+    drop("header")
     for file, kind, number, offset, length in records(log.path) if end else ():
         if kind == PLACE:
             store, part = log.loads(file.read(length - 3))

@@ -72,7 +72,7 @@ class Stores:
         from clawlite.core.memories import stores
         from memory import drop
         place = store_of(stores(self.agent.image), self.agent.image.agent.identity)
-        drop(("header",))
+        drop("header")
         return place
 
     def run(self, verb: str, store, part, details) -> tuple:

@@ -216,6 +216,6 @@ def test_every_module_of_a_board_is_one_that_another_asks_for():
                 asked.add(node.module)
             elif isinstance(node, ast.Import):
                 asked |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "__import__":
-                asked.add(node.args[0].value)
+            elif isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.Constant):
+                asked |= {node.args[0].value} & (set(trees) if getattr(node.func, "id", "") == "__import__" else set(firmware.STAGES))
     assert set(trees) <= asked

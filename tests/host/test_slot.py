@@ -12,17 +12,17 @@ from clawlite.host.build import build_beside
 
 # {(who imports, what): why it does so only where the part is there}.  A new one is looked at, and comes here.
 DOORS = {
-    ("answer", "limits"): "in front of it stands remote, which means limits", ("request", "limits"): "the same", ("remote", "limits"): "the same",
+    ("spending", "limits"): "in front of it stands remote, which means limits", ("request", "limits"): "the same", ("remote", "limits"): "the same",
     ("assemble", "builtin"): "PINS", ("assemble", "pins"): "PINS, and no machine.Pin", ("assemble", "machinepins"): "PINS, and machine.Pin",
     ("assemble", "memories"): "MEMORY", ("assemble", "stores"): "MEMORY",
     ("assemble", "distant"): "GATEWAY", ("assemble", "guard"): "GUARDS", ("assemble", "lan"): "LAN", ("assemble", "limits"): "LIMITS",
     ("assemble", "logfile"): "LOG",
     ("assemble", "auditing"): "AUDIT",
     ("begin", "wifi"): "wifi.json and a radio; without the file there is none",
-    ("child", "skillturn"): "a composite tool", ("commands", "skill"): "section SKILLS", ("core", "skill"): "a tool that is a skill",
+    ("child", "skillturn"): "a composite tool", ("commands", "skill"): "section SKILLS", ("calling", "skill"): "a tool that is a skill",
     ("taking", "skillturn"): "section SKILLS",
     ("core", "logfile"): "a log is there",
-    ("core", "limits"): "agent.calls_per_minute: LIMITS", ("assemble", "remote"): "REMOTE, and requires http", ("limits", "remote"): "requires http: REMOTE",
+    ("calling", "limits"): "agent.calls_per_minute: LIMITS", ("assemble", "remote"): "REMOTE, and requires http", ("limits", "remote"): "requires http: REMOTE",
     ("guard", "injection"): "the first of section GUARD", ("guard", "leaks"): "the second", ("secretvalues", "leaks"): "an audit, or the second",
     ("lan", "distant"): "an image that requires lan requires gateway", ("lan", "secure"): "tls of section NETWORK", ("remote", "secure"): "https",
     ("request", "anthropic"): "kind of the provider", ("request", "openai"): "kind of the provider", ("request", "oauth2"): "auth of the provider",
