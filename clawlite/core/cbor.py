@@ -29,6 +29,23 @@ def decode(buf, start: int = 0, end: int = None, max_depth: int = MAX_DEPTH):
     return value
 
 
+def each(buf: bytes):
+    """Yield (where it begins, item) for each item of the one array that *buf* holds, then (where the last ends, None).
+
+    Raises CBORError, for what is no array too.
+    """
+    reader = _Reader(buf, 0, len(buf))
+    major = reader.head()
+    if major != 4:
+        raise _fault(0, "array", major)
+    for _ in range(reader.n):
+        start = reader.pos
+        yield start, reader.item(MAX_DEPTH - 1)
+    if reader.pos != len(buf):
+        raise _fault(reader.pos, "end", len(buf) - reader.pos)
+    yield reader.pos, None
+
+
 def _fault(pos: int, what: str, *found):
     from clawlite.core import cborfault
     return cborfault.fault(pos, what, found)

@@ -2,6 +2,7 @@
 from clawlite.core.errors import CBORError
 
 _WORDS = {              # what cbor.py calls it -> expected and found
+    "array": "an array, found major type %d",
     "end": "the end, found %d more bytes",
     "range": "a range within %d bytes, found %d..%d",
     "item": "an item, found the end",

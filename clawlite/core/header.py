@@ -7,7 +7,7 @@ memory afterwards.
 import struct
 from binascii import crc32
 
-from clawlite.core.cbor import decode
+from clawlite.core.cbor import decode, each
 from clawlite.core.errors import ImageError
 
 MAGIC = b"\xd9\xd9\xf7"
@@ -23,14 +23,14 @@ _CUT = "the file is cut or damaged; build or flash it again"
 _MANY, _MONEY = 1 << 32, 1 << 62
 _SPAN = (_MANY, _MANY)
 _ENTRY = [None, _MANY, [_MANY]]
+_ROW = (str, _MANY, _MANY, _ENTRY)
 _HEAD = (str, [str], bytes, [(str, bytes)], [_SPAN])
 TOOL = (str, 256, [None, str], object, object, _MANY, _MANY, (4, str), [str], [(str, _ENTRY)], [None, (_ENTRY,)], _SPAN,
         [None, (-_MANY, 3)])
 RULE = (str, 4, str, _MANY, 2, [None, str], str, [None, ([None, _MANY], [None, _MONEY])])
-_SECTIONS = {                   # AGENT, TOOLS and PINS of image.py, which imports this
+_SECTIONS = {                   # AGENT and PINS of image.py, which imports this
     1: (str, str, str, 3, -4, -_MANY, [_MANY], -_MANY, -_MANY, str, 2, _SPAN, str, -_MANY, [None, _MANY], [None, _MONEY],
         [None, _MANY], 4),
-    2: [(str, _MANY, _MANY, _ENTRY)],
     9: [(str, _MANY, 6, 65536, [None, str], int)],
 }
 
@@ -38,6 +38,21 @@ _SECTIONS = {                   # AGENT, TOOLS and PINS of image.py, which impor
 def section_of(number: int, value) -> object:
     """Return *value*, the content of section *number*.  Raises ``ImageError`` when its shape is another."""
     return shaped(value, _SECTIONS[number], "section %d" % number)
+
+
+def index(data: bytes) -> tuple:
+    """Return (the names of the tools, an LF before, between and after them; where their rows begin and the last ends) of section TOOLS.
+
+    The numbers are big-endian u32.  Raises ``ImageError``.
+    """
+    if not data or data[0] >> 5 != 4:
+        shaped(None, _ROW, "section 2")
+    names, rows = ["\n"], bytearray()
+    for start, row in each(data):
+        if row is not None:
+            names.append(shaped(row, _ROW, "section 2")[0] + "\n")
+        rows.extend(struct.pack(">I", start))
+    return "".join(names), bytes(rows)
 
 
 def shaped(value, shape, what: str) -> object:

@@ -81,7 +81,7 @@ class Image:
     """
 
     def __init__(self, read, size: int, keep: int = 0):
-        from clawlite.core.header import parse
+        from clawlite.core.header import index, parse
         self._read = read
         self._keep = keep
         self._tools = {}
@@ -95,25 +95,21 @@ class Image:
         self.agent = AgentInfo(self.section(AGENT))
         self.guard = None                   # scan/guard.py, by a shell whose image has the section
         self.worlds = None                  # linux/worldmodel.py, likewise; boards have none
-        self.tools = {}
-        self.names = []                     # in the manifest's order: dicts have none on MicroPython
-        for name, offset, length, entry in self.section(TOOLS):
-            self.tools[name] = (offset, length, entry)
-            self.names.append(name)
+        self._index, self._rows = index(self.part(TOOLS, 0, self.size_of(TOOLS)))       # of the tools: twenty take 400 bytes, not 3 KB
+        self.has_tools = len(self._index) > 1
 
     def read(self, offset: int, length: int) -> bytes:
         """Return exactly *length* bytes; a short read is an ``ImageError``."""
         data = self._read(offset, length)
         if len(data) != length:
-            raise ImageError("image: truncated: wanted %d bytes at offset %d, got %d" % (length, offset, len(data)),
-                             "the file is cut or damaged; build or flash it again")
+            raise _cut(offset, length, len(data))
         return data
 
     def part(self, section: int, offset: int, length: int) -> bytes:
         """Return *length* bytes at *offset* of a section, checked against its size."""
         start, size = self._where.get(section, (0, 0))
         if offset < 0 or length < 0 or offset > size or length > size - offset:
-            raise ImageError("image: section %d has %d bytes, wanted %d at offset %d" % (section, size, length, offset))
+            raise _outside(section, size, offset, length)
         return self.read(start + offset, length)
 
     def sections(self) -> list:
@@ -129,10 +125,25 @@ class Image:
         value = None
         if section in self._where:
             value = cbor.decode(self.part(section, 0, self._where[section][1]))
-        if section == AGENT or section == TOOLS or value is not None and section == PINS:
+        if section == AGENT or value is not None and section == PINS:
             from clawlite.core.header import section_of
             section_of(section, value)
         return value
+
+    @property
+    def names(self) -> list:
+        """The names of the tools, in the manifest's order."""
+        return self._index[1:-1].split("\n") if self.has_tools else []
+
+    def row(self, name: str):
+        """Return the row of the tool *name* in the index, [name, offset, length, entry], or None."""
+        at = self._index.find("\n%s\n" % name)
+        if at < 0:
+            return None
+        at = 4 * self._index.count("\n", 0, at)
+        start, end = struct.unpack(">II", self._rows[at:at + 8])
+        row = cbor.decode(self.part(TOOLS, start, end - start))
+        return row if row[0] == name else None      # two names with a line's end between them are none
 
     def _row(self, section: int, number: int) -> bytes:
         """Return row *number* of a table: (rows + 1) big-endian u32 offsets, then the rows."""
@@ -143,17 +154,15 @@ class Image:
         """Return the tool *name*, or None.  ``read_file`` and ``read-file`` name the same tool."""
         tool = self._tools.get(name)
         if tool is None:
-            where = self.tools.get(name)
-            if where is None:
-                name = name.replace("_", "-")
-                where = self.tools.get(name)
-                if where is None:
-                    return None
-            record = cbor.decode(self.part(RECORDS, where[0], where[1]))
+            row = self.row(name) or self.row(name.replace("_", "-"))
+            if row is None:
+                return None
+            name = row[0]
+            record = cbor.decode(self.part(RECORDS, row[1], row[2]))
             if self._keep:              # a board has no memory for this: there the call that stumbles over it fails alone
                 from clawlite.core.header import TOOL, shaped
                 shaped(record, TOOL, "tool " + name)
-            tool = Tool(record, where[2])
+            tool = Tool(record, row[3])
             if len(self._tools) < self._keep:
                 self._tools[name] = tool
                 if self.prepare:
@@ -205,3 +214,11 @@ class Image:
         if missing:
             raise ImageMismatch("image: needs %s, which %s does not have" % (", ".join(missing), device),
                                 "build it for this device, or run it on one that has it")
+
+
+def _cut(offset: int, length: int, got: int):
+    return ImageError("image: truncated: wanted %d bytes at offset %d, got %d" % (length, offset, got), "the file is cut or damaged; build or flash it again")
+
+
+def _outside(section: int, size: int, offset: int, length: int):
+    return ImageError("image: section %d has %d bytes, wanted %d at offset %d" % (section, size, length, offset))

@@ -89,7 +89,7 @@ class Session:
 
     def _call(self, id, method: str, params, reply, now_ms: int):
         """Return the result, or None when *reply* is called later."""
-        if method == "claw.tool.call" and self._open and self.agent.lifecycle.state == READY and self.agent.image.names and isinstance(params, dict):
+        if method == "claw.tool.call" and self._open and self.agent.lifecycle.state == READY and self.agent.image.has_tools and isinstance(params, dict):
             return self._calls.begin(id, params, reply, now_ms)         # most of what comes, first
         if method == "claw.initialize":
             self._asked = True
@@ -137,7 +137,7 @@ class Session:
     def _serves(self, method: str) -> bool:
         """A method is answered when the image declares its primitive: tools need a tool, memory a Memory."""
         if method in ("claw.tool.call", "claw.tool.approve", "claw.tool.deny"):
-            return self.agent.image is not None and len(self.agent.image.names) > 0
+            return self.agent.image is not None and self.agent.image.has_tools
         if method in ("claw.memory.query", "claw.memory.store", "claw.memory.compact"):
             return self.agent.image is not None and self.agent.image.size_of(MEMORY) > 0
         return method == "claw.shutdown"
@@ -165,7 +165,7 @@ class Session:
         event["agent"] = agent.name
         self.agent.effects.append((LOG, event))
         capabilities = {}
-        for group, is_here in (("tools", len(image.names) > 0), ("memory", image.size_of(MEMORY) > 0)):
+        for group, is_here in (("tools", image.has_tools), ("memory", image.size_of(MEMORY) > 0)):
             if is_here and (asked is None or group in asked):
                 capabilities[group] = {}
         return {"protocolVersion": spoken, "agentInfo": {"name": agent.identity, "version": agent.version},

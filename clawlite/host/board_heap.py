@@ -132,9 +132,9 @@ def on_flash(files: list[int]) -> int:
 
 def content(heap: Heap, image) -> int:
     """Return the bytes of what an agent keeps of its image."""
-    total = heap.value([image.compiler, image.requires, image.sources, image.companions])
+    total = heap.value(image.requires)
     total += sum(heap.value(value) for value in vars(image.agent).values())
-    total += heap.value(image.names) + heap.table(len(image.tools)) + sum(heap.value(tuple(where)) for where in image.tools.values())
+    total += heap.value("\n" + "".join(name + "\n" for name in image.names)) + heap.value(bytes(4 * len(image.names) + 4))
     total += heap.table(len(image.sections())) + len(image.sections()) * heap.value((0, 0))
     if "pins" in image.requires:
         pins = image.section(layout.PINS) or []

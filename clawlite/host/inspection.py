@@ -90,7 +90,7 @@ def _tool(image, name: str) -> dict:
     return {"name": name, "description": image.prose(tool.about), "category": tool.category,
             "read_only": bool(tool.flags & layout.READ_ONLY), "timeout_ms": tool.timeout_ms or None, "max_attempts": tool.retry[0] if tool.retry else 1,
             "handler": HANDLERS[tool.handler[0]] + tool.handler[1],
-            "record_bytes": image.tools[name][1], "policy": outlook(image, tool)}
+            "record_bytes": image.row(name)[2], "policy": outlook(image, tool)}
 
 
 def skills(image) -> dict:

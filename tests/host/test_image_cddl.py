@@ -43,9 +43,9 @@ def test_every_part_of_an_image_fits_its_rule(path):
                          (layout.PINS, "pins")):
         if number in image.sections():
             check(rule, part(number))
-    for offset, size, _ in image.tools.values():
+    for _, offset, size, _ in map(image.row, image.names):
         check("tool", image.part(layout.RECORDS, offset, size))
-    assert rows(part(layout.RULES)) or not image.tools
+    assert rows(part(layout.RULES)) or not image.names
     for row in rows(part(layout.RULES)):
         check("rule", row)
 

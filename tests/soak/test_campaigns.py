@@ -66,7 +66,7 @@ def test_cbor():
     random_ = random.Random(SEED)
     whole = (ROOT / "tests" / "golden" / "gates" / "claw.cbor").read_bytes()
     image = Image(lambda offset, length: whole[offset:offset + length], len(whole))
-    records = [image.part(3, *image.tools[name][:2]) for name in image.names]
+    records = [image.part(3, *image.row(name)[1:3]) for name in image.names]
     refused = 0
     for _ in range(COUNT * 5):
         try:
