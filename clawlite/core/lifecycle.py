@@ -11,15 +11,6 @@ from clawlite.core.errors import InternalError, InvalidRequest
 
 INIT, STARTING, READY, STOPPING, STOPPED, ERROR = "INIT", "STARTING", "READY", "STOPPING", "STOPPED", "ERROR"
 
-NEXT = {
-    INIT: (STARTING,),
-    STARTING: (READY, ERROR),
-    READY: (STOPPING, ERROR),
-    STOPPING: (STOPPED,),
-    STOPPED: (STARTING,),
-    ERROR: (STARTING, STOPPING),
-}
-
 
 class Lifecycle:
     """One state, and what a change of it brings with it.
@@ -43,8 +34,10 @@ class Lifecycle:
 
     def to(self, state: str, now_ms: int, details: dict = None):
         """Change to *state* and log it, with the milliseconds spent in the old one.  Raises ``InternalError``."""
+        ways = {INIT: (STARTING,), STARTING: (READY, ERROR), READY: (STOPPING, ERROR), STOPPING: (STOPPED,), STOPPED: (STARTING,),
+                ERROR: (STARTING, STOPPING)}            # here: a board that has begun keeps no table of how
         old = self.state
-        if state not in NEXT[old]:
+        if state not in ways[old]:
             raise InternalError("lifecycle: no way from %s to %s" % (old, state), "this is a bug in clawlite")
         event = {"claw": "0.3.0", "event": "lifecycle.transition", "agent": self._agent.image.agent.name,
                  "from": old, "to": state, "duration_ms": now_ms - self.since_ms}

@@ -30,6 +30,15 @@ def parse(message):
     Returns None for what nobody answers: a notification, or a response (``result`` or ``error`` and no method).
     Raises ``InvalidRequest``.
     """
+    if isinstance(message, dict) and message.get("jsonrpc") == "2.0":
+        id, method, params = message.get("id"), message.get("method"), message.get("params")
+        if (isinstance(id, str) or type(id) is int) and isinstance(method, str) and isinstance(params, dict):
+            return id, method, params
+    return _parse_other(message)
+
+
+def _parse_other(message):
+    """Parse what is no plain request."""
     if not isinstance(message, dict):
         raise InvalidRequest("expected a JSON-RPC request object, got another JSON value")
     method = message.get("method")

@@ -87,9 +87,13 @@ def known(image, name):
     """Return the tool *name*; raises ``InvalidParams`` (-32602) for one that the image does not have."""
     tool = image.tool(name) if isinstance(name, str) else None
     if tool is None:
-        from clawlite.core.render import canonical
-        raise InvalidParams("unknown tool %s" % canonical(name, 40), "this agent has: %s" % (", ".join(image.names) or "none"))
+        raise _unknown(image, name)
     return tool
+
+
+def _unknown(image, name):
+    from clawlite.core.render import canonical
+    return InvalidParams("unknown tool %s" % canonical(name, 40), "this agent has: %s" % (", ".join(image.names) or "none"))
 
 
 def _gated(image, tool, arguments, override, event, once, within):
@@ -210,9 +214,7 @@ def result_of(tool, outcome, image, event) -> Result:
     """Return what a handler's *outcome* comes to.  Raises ``ToolTimeout``, ``ProviderError``, ``SandboxDenied``."""
     done, value = outcome
     if not done:
-        if isinstance(value, (ToolTimeout, ProviderError, SandboxDenied, InvalidParams)):
-            raise value
-        return _told(image, tool, "%s failed: %s" % (tool.name, value), event)
+        return _of_failure(image, tool, value, event)
     if tool.output is not None:
         wrong = check(tool.output, value, image.automaton, "result")
         if wrong:
@@ -232,6 +234,12 @@ def result_of(tool, outcome, image, event) -> Result:
     if not part_of and size <= tool.max_output and len(data) <= tool.max_output:
         return Result(text, failed, value, 0, len(data))
     return Result(_cut(data, tool.max_output), failed, value, part_of or size)
+
+
+def _of_failure(image, tool, e, event: dict):
+    if isinstance(e, (ToolTimeout, ProviderError, SandboxDenied, InvalidParams)):
+        raise e
+    return _told(image, tool, "%s failed: %s" % (tool.name, e), event)
 
 
 def _told(image, tool, text: str, event: dict):

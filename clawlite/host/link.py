@@ -6,7 +6,7 @@ modules instead of twenty-five hold some 15 KB less heap (64-bit words).  What a
 1. Modules of a unit stand one after the other, in the order of their imports; imports between them go.
 2. Top-level names stay as they are, unless two modules of a unit share one: then the later gets its module's name before it
    (rename.py shortens them all).
-3. Integers that a module names in capitals are written where they are used, and their names go.
+3. Integers and short texts that a module names in capitals are written where they are used, and their names go.
 4. Modules outside every unit stay alone; their imports are led to the units.
 5. Parameters that nobody passes by name are named by their place (shorten.py).
 
@@ -20,6 +20,7 @@ import pathlib
 from clawlite.core.errors import ClawError
 from clawlite.host.shorten import Shortener, passed_by_name
 
+_SHORT = 10                     # bytes: such a text is a name for MicroPython (mpy-cross)
 PREFIXES = ("clawlite.core.", "clawlite.scan.")
 
 
@@ -33,7 +34,7 @@ class Module:
 
     name     as it is imported, without ``clawlite.core.`` or ``clawlite.scan.``
     defined  {top-level name}
-    numbers  {name in capitals: int}
+    numbers  {name in capitals: int, or a text that MicroPython keeps once}
     """
 
     def __init__(self, name: str, path: pathlib.Path):
@@ -50,20 +51,20 @@ class Module:
         for target in node.targets:
             names = [item.id for item in (target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(item, ast.Name)]
             self.defined.update(names)
-            values = _integers(node.value, len(names), self.numbers)
+            values = _constants(node.value, len(names), self.numbers)
             if values and all(name.isupper() for name in names):
                 self.numbers.update(zip(names, values))
 
 
-def _integers(node, count: int, known: dict):
-    """Return the integers that an assignment to *count* names gives, when it is that simple; else None."""
+def _constants(node, count: int, known: dict):
+    """Return the integers and short texts that an assignment to *count* names gives, when it is that simple; else None."""
     try:
         space = {"__builtins__": {}, "range": range, "const": int, **known}
         value = eval(compile(ast.Expression(node), "", "eval"), space)
     except (NameError, TypeError, ValueError, AttributeError):
         return None
     values = [value] if count == 1 else list(value) if isinstance(value, (range, tuple)) else []
-    return values if len(values) == count and all(type(value) is int for value in values) else None
+    return values if len(values) == count and all(type(value) is int or type(value) is str and len(value) < _SHORT for value in values) else None
 
 
 class Linker:

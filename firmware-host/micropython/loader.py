@@ -32,6 +32,7 @@ def load(read, size: int, folder: str, seal: bool, key) -> tuple:
     for name, digest in image.companions:
         if name == "tools.py":
             functions = _functions(folder + "/" + name, digest)
+    image.compiler = image.sources = image.companions = None        # nobody asks for them any more
     gc.collect()
     return image, functions
 

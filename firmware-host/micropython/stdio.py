@@ -78,8 +78,9 @@ class Stdio:
 
     def next_event(self) -> tuple:
         """Return (RECORD, JSON), (TEXT, a person's line), (TOO_LONG, digits), or None."""
-        if self.line or self.operator:
-            return (self.line or self._framer).next_event()
+        return (self.line or self._framer).next_event() if self.line or self.operator else self._typed_event()
+
+    def _typed_event(self) -> tuple:
         event = self._framer.next_event()
         if event is None or event[0] == TOO_LONG:
             return event
