@@ -56,11 +56,9 @@ def grows(bench):
 def refused(bench):
     """Yield rows: the smallest heaps in which too much is refused and the agent goes on."""
     board = Board(bench)
-    start = os.path.join(bench.make("refused"), "start.py")
-    with open(start, "w", encoding="utf-8") as file:
-        file.write("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
+    start = board.start()
     much = b"x" * _LINE + b"\n" + b"[" * _NESTED + b"\n"
-    heap = board.smallest([start, bench.agent(), "--stdio"], b'"id":"served"', bench_agent.opening() + much + _STATUS)
+    heap = board.smallest([start, bench.agent(), "--stdio"], b'"state":"READY"', bench_agent.opening() + much + _STATUS, 2)
     yield board.row("smallest heap: long lines refused, served on", "KiB", [heap], f"{_LINE:,} bytes, then {_NESTED:,} brackets; {STEPS}", target=REFUSED_KIB)
     yield _long_answer(bench, board, start)
 

@@ -55,12 +55,13 @@ RARE = {
     "failing": {"lifecycle": "Lifecycle.fail", "device": "Device.stumbled Device.failed", "handlers": "Handlers._failed",
                 "tools": "_denied refused _told _cut _unknown _of_failure"},
     "conditions": {"policy": "normalise is_within roots_of paths_of entry_of strictest decide_all virtual holds", "tools": "_decide _real applies"},
-    "faults": {"errors": "RequestError ParseError InvalidRequest MethodNotFound InvalidParams VersionError Denied SandboxDenied PolicyDenied "
-                         "ApprovalTimeout ApprovalDenied ToolTimeout ProviderError Passing QuotaExceeded"},
+    "faults": {"errors": "RequestError ParseError InvalidRequest MethodNotFound InvalidParams VersionError"},
+    "denials": {"errors": "Denied SandboxDenied PolicyDenied ApprovalTimeout ApprovalDenied ToolTimeout ProviderError Passing QuotaExceeded"},
     "damage": {"image": "_cut _outside", "errors": "ImageError CBORError ImageMismatch StoreError QueryFailed"},
     "handshake": {"session": "Session._initialize Session._level"},
     "methods": {"rpc": "notification", "session": "Session._other Session._serves Session._refusal Session._not_found Session._beat Session._shutdown",
-                "calls": "Calls.answer", "recall": "Recall.find Recall._shed Recall.check_room"},
+                "calls": "Calls.answer"},
+    "onrecord": {"recall": "Recall.find Recall._shed Recall.check_room"},
     "refusing": {"session": "Session._batch Session.too_long", "device": "Device.too_long", "calls": "_refuse", "rpc": "unreadable id_of is_id Batch _parse_other",
                  "errors": "ClawError.to_json"},
     "taking": {"console": "Console.__init__ Console.greet Console._take Console._begin Console._command Console._answer told",
@@ -80,7 +81,7 @@ RARE = {
     "spending": {"meter": "Meter.spend"},
 }
 # Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first; and what some lines of a person need, and each of some people.
-STAY = ("faults", "damage", "escaping")
+STAY = ("faults", "denials", "damage", "escaping")
 STAGES = ("request", "incoming", "calling")     # one at a time is in memory (stages.py)
 WITH_A_STAGE = ("answering", "writing", "spending")         # until the next is loaded
 CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them
