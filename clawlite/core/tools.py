@@ -87,13 +87,9 @@ def known(image, name):
     """Return the tool *name*; raises ``InvalidParams`` (-32602) for one that the image does not have."""
     tool = image.tool(name) if isinstance(name, str) else None
     if tool is None:
-        raise _unknown(image, name)
+        from clawlite.core.render import canonical
+        raise InvalidParams("unknown tool %s" % canonical(name, 40), "this agent has: %s" % (", ".join(image.names) or "none"))
     return tool
-
-
-def _unknown(image, name):
-    from clawlite.core.render import canonical
-    return InvalidParams("unknown tool %s" % canonical(name, 40), "this agent has: %s" % (", ".join(image.names) or "none"))
 
 
 def _gated(image, tool, arguments, override, event, once, within):

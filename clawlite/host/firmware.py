@@ -53,7 +53,7 @@ RARE = {
     "retry": {"tools": "_run"},
     "talk": {"device": "Device.show Device.ask_anew Device.text", "stdio": "Stdio.has_more Stdio._typed_event", "agent": "Agent.chain"},
     "failing": {"lifecycle": "Lifecycle.fail", "device": "Device.stumbled Device.failed", "handlers": "Handlers._failed",
-                "tools": "_denied refused _told _cut _unknown _of_failure"},
+                "tools": "_denied refused _told _cut _of_failure"},
     "conditions": {"policy": "normalise is_within roots_of paths_of entry_of strictest decide_all virtual holds", "tools": "_decide _real applies"},
     "faults": {"errors": "RequestError ParseError InvalidRequest MethodNotFound InvalidParams VersionError"},
     "denials": {"errors": "Denied SandboxDenied PolicyDenied ApprovalTimeout ApprovalDenied ToolTimeout ProviderError Passing QuotaExceeded"},
