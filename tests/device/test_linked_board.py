@@ -11,7 +11,7 @@ import pytest
 from clawlite.host import bench_agent, build, firmware
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HEAP = "84k"                    # 1,000 calls of an agent with 20 tools and 30 rules: 64-bit unix port
+HEAP = "64k"                    # 1,000 calls of an agent with 20 tools and 30 rules: 64-bit unix port
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from clawlite.host.build import build_beside
 
 # {(who imports, what): why it does so only where the part is there}.  A new one is looked at, and comes here.
 DOORS = {
-    ("spending", "limits"): "in front of it stands remote, which means limits", ("request", "limits"): "the same", ("remote", "limits"): "the same",
+    ("remote", "limits"): "what means remote means limits",
     ("assemble", "builtin"): "PINS", ("assemble", "pins"): "PINS, and no machine.Pin", ("assemble", "machinepins"): "PINS, and machine.Pin",
-    ("assemble", "memories"): "MEMORY", ("assemble", "stores"): "MEMORY",
+    ("assemble", "stores"): "MEMORY",
     ("assemble", "distant"): "GATEWAY", ("assemble", "guard"): "GUARDS", ("assemble", "lan"): "LAN", ("assemble", "limits"): "LIMITS",
     ("assemble", "logfile"): "LOG",
     ("assemble", "auditing"): "AUDIT",
