@@ -50,7 +50,7 @@ def turn(device):
         device.take(HELLO, False)
         device.stdio.pump()
     now = device.now_ms()
-    device.console.line("/greet" if "skill__greet" in device.agent.image.tools else "qwertz", now)
+    device.console.line("/greet" if device.agent.image.row("skill__greet") else "qwertz", now)
     device.settle()
     for _ in range(30):
         now += 60000
