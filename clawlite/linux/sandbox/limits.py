@@ -4,8 +4,8 @@ Where control groups are delegated (cgroups.py) they keep the first three, and n
 
 | limit          | set by the child                         | watched by the warden            |
 |----------------|------------------------------------------|----------------------------------|
-| memory_mb      | RLIMIT_AS of each process                | the sum over the tree, PSS, and  |
-|                |                                          | what its sockets may hold        |
+| memory_mb      | RLIMIT_AS of each process, and no shared | the sum over the tree, PSS, and  |
+|                | memory without a file (seccomp.py)       | what its sockets may hold        |
 | cpu_shares     | nice, of each process and of the session |                                  |
 | max_processes  | RLIMIT_NPROC, threads count              | the number in the tree           |
 | max_open_files | RLIMIT_NOFILE of each process            |                                  |
@@ -196,6 +196,19 @@ def memory_of_sockets(pids: list, alone: bool) -> int:
         except OSError:                 # it has ended, or is not ours to look into
             pass
     return SOCKET * len(found)
+
+
+def has_shared(pids: list) -> bool:
+    """Return whether one of *pids* shares memory of /dev/zero, the one kind without a name that a filter cannot refuse (seccomp.py)."""
+    for pid in pids:
+        try:
+            with open("/proc/%d/maps" % pid, "rb") as file:
+                for line in file:
+                    if line.endswith(b" /dev/zero (deleted)\n") and line.split(b" ", 2)[1][3:] == b"s":
+                        return True
+        except OSError:                 # it has ended, or is not ours to look into
+            pass
+    return False
 
 
 def _waiting(table: str) -> int:

@@ -36,7 +36,8 @@ process_vm_writev ptrace quotactl quotactl_fd reboot request_key setdomainname s
 umount2 uselib userfaultfd ustat vhangup
 """.split()
 # Memory that no process has mapped is in no process' size: without a cgroup to count it, there is none.
-_UNCOUNTED = ["memfd_create", "shmget", "msgget", "mq_open"]
+_UNCOUNTED = ["memfd_create", "shmget", "msgget", "mq_open", "vmsplice"]
+MAP_SHARED, MAP_ANONYMOUS = 1, 32                        # MAP_SHARED_VALIDATE has the first bit, too
 SOL_SOCKET, BUFFERS = 1, [7, 8, 32, 33]                 # SO_SNDBUF, SO_RCVBUF, and the same by force
 # What Landlock leaves open (landlock(7), "Current limitations"): metadata by path, and the objects of the user's own IPC.
 _BY_PATH = ["chown", "chown32", "lchown", "lchown32", "fchmodat2", "fchownat", "utime", "utimes", "futimesat", "file_setattr",
@@ -89,6 +90,7 @@ def own(rules: Rules, machine: str) -> bytes:
         for name in _UNCOUNTED:
             program.refuse(name)
         _buffers(program)
+        _shared(program)
     if rules.landlock:
         _neighbours(program, rules)
     return program.code()
@@ -150,6 +152,17 @@ def _buffers(program):
         program.add(_JEQ, option, 0, 1)
         program.add(_RET, ERRNO)
     program.end()
+
+
+def _shared(program):
+    """Memory that is shared and has no file stays as long as a page of it is mapped, and only that page is in a process' size."""
+    for name in ("mmap", "mmap2"):
+        program.begin(name)
+        program.argument(3)
+        program.add(_AND, MAP_SHARED | MAP_ANONYMOUS)
+        program.add(_JEQ, MAP_SHARED | MAP_ANONYMOUS, 0, 1)
+        program.add(_RET, ERRNO | EPERM)
+        program.end()
 
 
 def _neighbours(program, rules: Rules):

@@ -70,6 +70,8 @@ lremovexattr        198 15 236
 lsetxattr           189 6 227
 memfd_create        319 279 385
 migrate_pages       256 238 400
+mmap                9 222 -
+mmap2               - - 192
 modify_ldt          154 - -
 mount               165 40 21
 move_pages          279 239 344
@@ -133,6 +135,7 @@ utimensat           280 88 348
 utimensat_time64    - - 412
 utimes              235 - 269
 vhangup             153 58 111
+vmsplice            278 75 343
 """
 
 

@@ -124,7 +124,7 @@ class Watch:
         if (self._memory is None and most is None and self._folder is None and self._room is None) or now < self._look_at:
             return False
         pids = self._tree()
-        if self._memory is not None and self._used(pids) > self._memory:
+        if self._memory is not None and (self._used(pids) > self._memory or limits.has_shared(pids)):
             self._ended = "memory_mb"
         elif most is not None and limits.tasks(pids) > most:
             self._ended = "max_processes"

@@ -149,6 +149,15 @@ def test_memory_that_no_process_has_mapped():
 
 
 @pytest.mark.parametrize("machine", sorted(TABLES))
+def test_shared_memory_without_a_file(machine):
+    uncounted, name = Rules(False, False, True, False), "mmap" if _has(machine, "mmap") else "mmap2"
+    for flags in (0x21, 0x23, 0x4021, 0x21 | 1 << 32):
+        assert _says(machine, name, 0, 4096, 3, flags, rules=uncounted) == ERRNO | 1 and _says(machine, name, 0, 4096, 3, flags) == ALLOW
+    for flags in (0x22, 1, 2, 3, 0x20 | 0x4000 | 2, 0x32):
+        assert _says(machine, name, 0, 4096, 3, flags, rules=uncounted) == ALLOW
+
+
+@pytest.mark.parametrize("machine", sorted(TABLES))
 def test_buffers_of_sockets_stay_as_long_as_they_are(machine):
     uncounted = Rules(False, False, True, False)
     for option in seccomp.BUFFERS:

@@ -81,6 +81,31 @@ def test_memory_that_waits_in_sockets(place):
     assert 0 < int(place.shell(SOCKETS % (20, 0), memory_mb=256)["output"]) < 20 << 20       # none of them is longer than the system makes it
 
 
+SHARED = """/usr/bin/python3 -c '
+import ctypes, os, time
+c = ctypes.CDLL(None, use_errno=True)
+c.mmap.restype = ctypes.c_void_p
+c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+c.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+size = 16 << 20
+for _ in range(%d):
+    at = c.mmap(None, size, 3, %s)
+    if at == ctypes.c_void_p(-1).value:
+        raise SystemExit(ctypes.get_errno())
+    ctypes.memset(at, 1, size)
+    c.munmap(at + 4096, size - 4096)
+time.sleep(%d)'
+"""
+
+
+def test_memory_that_is_shared_and_has_no_file(place):
+    """One page that stays mapped keeps all of it, and is all that the process' size has."""
+    assert place.shell(SHARED % (1, "33, -1, 0", 0), memory_mb=64)["exit_code"] == 1
+    assert place.shell(SHARED % (4, '1, os.open("/dev/zero", 2), 0', 30), memory_mb=64)["ended"] == "memory_mb"
+    assert place.shell(SHARED % (4, "34, -1, 0", 0), memory_mb=64)["exit_code"] == 0         # its own
+    assert place.shell(SHARED % (1, "33, -1, 0", 0))["exit_code"] == 0
+
+
 FORKS = """    n = 0
     for _ in range(40):
         try:
