@@ -57,6 +57,7 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
         return known[path]
     folder, writable = workspace_of(profile, workspace, real)
     denied = [_real(path, workspace, real) for path in profile.denied]
+    there = {path: os.path.lexists(path) for path in denied}
     whole = 0
     if profile.files == FULL:
         whole = WHOLE_WRITE
@@ -78,8 +79,8 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
         "kind": job.KIND, "name": profile.name, "network": profile.network, "whole": whole,
         "mounts": _python(job, whole, real) + mounts, "veils": _veils(hidden, folder, whole), "masks": masks, "pins": _pins(mounts, masks, whole),
         "read_only": [source for source, _, is_writable in mounts if not is_writable],
-        "absent": _absent(profile, job, mounts, denied, whole), "is_own": folder is not None and _covers(hidden, folder),
-        "denied": denied, "hidden": hidden, "folder": folder, "relaxed": sorted(relaxed), "cwd": cwd or "", "env": _environment(),
+        "absent": _absent(job, mounts, there, whole), "is_own": folder is not None and _covers(hidden, folder),
+        "denied": denied, "there": there, "hidden": hidden, "folder": folder, "relaxed": sorted(relaxed), "cwd": cwd or "", "env": _environment(),
         "memory_mb": profile.memory_mb, "cpu_shares": profile.cpu_shares, "max_processes": profile.max_processes,
         "max_open_files": profile.max_open_files, "max_output_bytes": profile.max_output_bytes or MAX_OUTPUT,
         "tmp_mb": min(TMP_MB, profile.memory_mb or TMP_MB), "tmp": os.environ.get("TMPDIR") or "/tmp",
@@ -168,7 +169,7 @@ def _pins(mounts: list, masks: list, whole: int) -> list:
     return sorted(result - {target for _, target, _ in mounts}, key=lambda one: (one.count("/"), one))
 
 
-def _absent(profile, job, mounts: list, denied: list, whole: int) -> list:
+def _absent(job, mounts: list, there: dict, whole: int) -> list:
     """Return the denied paths that do not exist, but could be made: the kernel denies nothing that is not there.
 
     A built-in file tool looks at each path that it is given, so it needs none of this.
@@ -176,7 +177,7 @@ def _absent(profile, job, mounts: list, denied: list, whole: int) -> list:
     writable = ["/"] if whole == WHOLE_WRITE else [source for source, _, is_writable in mounts if is_writable]
     if job.KIND == "builtin":
         return []
-    return [path for path in denied if _covers(writable, path) and not os.path.lexists(path)]
+    return [path for path, is_there in there.items() if not is_there and _covers(writable, path)]
 
 
 def _environment() -> dict:

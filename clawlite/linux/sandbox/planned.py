@@ -28,7 +28,7 @@ class Planned:
             return kept[3]
         leads = {}
         plan = plans.make(profile, job, *self._of, leads)
-        there = {path: os.path.lexists(path) for path in plan["denied"]}
+        there = plan["there"]
         fd = spawn.memory("plan", marshal.dumps(plan), os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
         self._forget(job.KIND)

@@ -180,7 +180,7 @@ def _placeholders(plan: dict):
         while not os.path.lexists(namespaces.OLD + parent):
             parent = os.path.dirname(parent)
         if plan["is_own"] and path.startswith(plan["folder"] + "/"):
-            os.makedirs(namespaces.OLD + path, 0o700)
+            os.makedirs(namespaces.OLD + path, 0o700, exist_ok=True)      # another call may have made it since
         elif plan["uid"] is not None or os.access(namespaces.OLD + parent, os.W_OK):
             raise Refused("the denied path %s does not exist, and the kernel denies nothing that is not there" % path,
                           "make an empty folder of that name")

@@ -158,3 +158,23 @@ def test_another_bound_of_the_workspace(planned):
     assert _said(planned.memory(profile(), job))["room"] is None
     job.most = 4096
     assert _said(planned.memory(profile(), job))["room"] == 4096
+
+
+def test_what_appears_while_a_plan_is_made(planned, tmp_path, monkeypatch):
+    """What the plan saw is what is remembered, not what is there a moment later."""
+    (tmp_path / "data").mkdir()
+    denied, make = tmp_path / "data" / "denied", plans.make
+
+    def slow(*arguments):
+        made = make(*arguments)
+        if denied.exists():
+            denied.rmdir()
+        else:
+            denied.mkdir()
+        return made
+    one = profile(mounts=[(str(tmp_path / "data"), True)], denied=[str(denied)])
+    monkeypatch.setattr(plans, "make", slow)
+    assert _said(planned.memory(one, JOB))["absent"] == [str(denied)]           # there by now
+    assert _said(planned.memory(one, JOB))["absent"] == []                      # gone by now
+    monkeypatch.setattr(plans, "make", make)
+    assert _said(planned.memory(one, JOB))["absent"] == [str(denied)]
