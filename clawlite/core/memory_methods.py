@@ -106,21 +106,35 @@ def compact(store, part):
     """A generator of effects that compacts *part* of *store*, None for all of its parts; it returns what 9.3.4 wants, and the strategy."""
     strategy = store.compaction or WINDOW
     if strategy == SUMMARIZE:
-        before = after = summaries = 0
+        before = after = 0
         for one, last, texts, entries in (yield from ask("oldest", store, part, None)):
-            said, text = yield (ASK, _SUMMARIZE + texts, SUMMARY_TOKENS)
-            if not said or not text.strip():
-                summaries = None
+            left = yield from _summarize(store, one, last, texts, entries)
+            if left is None:
+                before = 0
                 break
-            left = yield from ask("replace", store, one, (last, text.strip()))
             before += entries
             after += left
-            summaries += 1
-        if summaries:
+        if before:
             return {"entries_before": before, "entries_after": after, "strategy": STRATEGIES[SUMMARIZE]}
         strategy = WINDOW
     before, after = yield from ask("compact", store, part, strategy)
     return {"entries_before": before, "entries_after": after, "strategy": STRATEGIES[strategy]}
+
+
+def _summarize(store, part: str, last: int, texts: str, entries: int):
+    """A generator of effects: one summary in place of the older half of *entries*, of parts of it in turn; return what is left, None without a provider."""
+    count = entries // 2
+    while True:
+        said, text = yield (ASK, _SUMMARIZE + texts, SUMMARY_TOKENS)
+        if not said or not text.strip():
+            return None
+        left = yield from ask("replace", store, part, (last, text.strip()))
+        rest = left - entries + entries // 2
+        more = (yield from ask("oldest", store, part, rest)) if 1 < rest < count else ()
+        if not more:
+            return left
+        count = rest
+        _, last, texts, _ = more[0]
 
 
 def _query(query: dict, store) -> tuple:

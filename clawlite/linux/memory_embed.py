@@ -74,7 +74,7 @@ class Embeddings:
             lacking = yield from ask("lacking", store, part, MAX_TEXTS)
             if lacking:
                 made = yield from self._vectors(store, [text for _, text in lacking])
-                yield from ask("learn", store, part, [(id, vector) for (id, _), vector in zip(lacking, made)])
+                yield from ask("learn", store, part, [(id, text, vector) for (id, text), vector in zip(lacking, made)])
             if len(lacking) < MAX_TEXTS:
                 self._whole[store.name, part] = EVERY
         except ClawError:

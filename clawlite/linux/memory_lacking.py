@@ -1,7 +1,7 @@
 """Vectors that are missing: of entries that were stored while a provider failed, and of summaries.
 
     lacking   how many               -> [(id, text), ...], the newest first, of the newest that are compared at all
-    learn     [(id, vector), ...]    -> None
+    learn     [(id, its text, vector), ...]    -> None: one whose text is another by now, a summary's, learns nothing
 """
 from clawlite.linux.memory_search import MAX_VECTORS, packed
 
@@ -29,6 +29,8 @@ class Lacking:
 
     def learn(self, store, part: str, vectors: list) -> None:
         box = self._boxes.of(store, True)
-        for id, vector in vectors:
-            data = packed(vector)
-            self._db.run("INSERT OR IGNORE INTO vectors SELECT id, ? FROM entries WHERE id=?", (box.seal(data) if box else data, id))
+        for id, text, vector in vectors:
+            row = self._db.row("SELECT content FROM entries WHERE id=?", (id,))
+            if row and (box.unpack(row[0])[1] if box else row[0]) == text:
+                data = packed(vector)
+                self._db.run("INSERT OR IGNORE INTO vectors VALUES(?, ?)", (id, box.seal(data) if box else data))

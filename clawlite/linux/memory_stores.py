@@ -14,7 +14,7 @@ from binascii import crc32
 from clawlite.core.errors import ClawError, InvalidParams, StoreError, unexpected
 from clawlite.core.memories import CONVERSATION, KEY_VALUE, SUMMARIZE, TRUNCATE, WORKSPACE
 from clawlite.linux import memory_search
-from clawlite.linux.memory_compact import SEARCHED, WINDOW, Compaction
+from clawlite.linux.memory_compact import REACH, SEARCHED, WINDOW, Compaction
 from clawlite.linux.memory_entry import text_of, told
 from clawlite.linux.memory_journal import Journal, fold
 from clawlite.linux.memory_lacking import Lacking
@@ -301,6 +301,8 @@ class Stores:
         elif place.last - place.indexed >= BATCH:
             self._places.index(place)
             floor = self._places.floor(place, store, now)
+            if store.compacts and store.compaction == SUMMARIZE:        # the next summary has them
+                floor = max(place.alive, floor - REACH)
             if floor > place.base + 1:
                 young = max(self._places.since(place, now - KEPT_MS, place.base + 1), place.last - KEPT)
                 self._places.drop(place, min(floor, young))

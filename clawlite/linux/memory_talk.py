@@ -9,7 +9,7 @@ from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError, InvalidParams, StoreError, unexpected
 from clawlite.core.memories import SUMMARIZE, TRUNCATE
 from clawlite.linux import memory_search
-from clawlite.linux.memory_compact import SUMMARY_BYTES, SUMMARY_LEAST, WINDOW
+from clawlite.linux.memory_compact import REACH, SUMMARY_ENTRIES, SUMMARY_LEAST, WINDOW, notes
 from clawlite.linux.memory_entry import text_of, told
 from clawlite.linux.memory_lines import FILE, MAX_BYTES, Lines, Record, known
 from clawlite.linux.memory_places import SET_MS
@@ -56,8 +56,8 @@ class Talk:
     def path(self, store, part: str) -> str:
         return "%s/%s" % (self._files.path(store, part), FILE)
 
-    def _alive(self, lines, store) -> list:
-        """Return [(n, at, content, key, metadata), ...] of what age and number have left."""
+    def _alive(self, lines, store, more: int = 0) -> list:
+        """Return [(n, at, content, key, metadata), ...] of what age and number have left, and so many *more* of what number has not."""
         records, young = lines.records, 0
         if store.max_age_s is not None:
             oldest = self._now(lines) - store.max_age_s * 1000
@@ -66,7 +66,7 @@ class Talk:
             if young and records[young - 1].at < SET_MS:        # as memory_places.py has it
                 young = 0
         found = [(record.n + place, record.at, *entry) for record in records[young:] for place, entry in enumerate(record.entries)]
-        return found[-store.max_entries:] if store.max_entries is not None else found
+        return found[-store.max_entries - more:] if store.max_entries is not None else found
 
     def _now(self, lines) -> int:
         """Return the time; while nobody has set the clock that of the newest entry."""
@@ -139,17 +139,17 @@ class Talk:
             self._keep(lines, left[0][0] if left else lines.last(), self._clock())
         return len(alive), len(left)
 
-    def _oldest(self, lines, store, part, _) -> list:
-        alive = self._alive(lines, store)
+    def _oldest(self, lines, store, part, count) -> list:
+        alive, more = self._alive(lines, store), self._alive(lines, store, REACH)
         if len(alive) < SUMMARY_LEAST:
             return []
-        half = alive[:len(alive) // 2]
-        each = SUMMARY_BYTES // len(half)
-        return [(part or "", half[-1][0], "\n".join(["- " + text_of(row[2], 0, self._dumps)[0][:each] for row in half]), len(alive))]
+        rows = more[:len(more) - len(alive) + (count or len(alive) // 2)][:SUMMARY_ENTRIES]
+        noted = [(text_of(row[2], 0, self._dumps)[0], "summary_of" in (row[4] or ())) for row in rows]
+        return [(part or "", rows[-1][0], notes(noted), len(alive))]
 
     def _replace(self, lines, store, part: str, details: tuple) -> int:
         last, summary = details
-        gone = [row for row in self._alive(lines, store) if row[0] <= last]
+        gone = [row for row in self._alive(lines, store, REACH) if row[0] <= last]
         if not gone or gone[-1][0] != last:
             raise StoreError("store %s: what was summarized is gone" % store.name, "send this again")
         self._keep(lines, last + 1, self._clock(), [Record(last, gone[-1][1], None, [[summary, None, {"summary_of": len(gone)}]])])

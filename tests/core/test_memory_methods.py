@@ -186,6 +186,18 @@ def test_a_summary_is_asked_of_a_provider():
     assert value == {"entries_before": 20, "entries_after": 11, "strategy": "summarize"}
 
 
+def test_what_is_too_much_for_one_summary_is_added_to_it():
+    one = Memories(Agent(record("s", compaction=SUMMARIZE))).stores[0]
+    begun = [(True, [("", 5, "- a", 20)]), (True, "short"), (True, 16)]
+    effects, value = played(compact(one, ""), begun + [(True, [("", 9, "- short\n- b", 16)]), (True, "shorter"), (True, 11)])
+    assert effects[3] == (REMEMBER, "oldest", one, "", 6) and effects[4][1].endswith("\n\n- short\n- b")
+    assert effects[5] == (REMEMBER, "replace", one, "", (9, "shorter"))
+    assert value == {"entries_before": 20, "entries_after": 11, "strategy": "summarize"}
+    assert played(compact(one, ""), begun + [(True, [])])[1]["entries_after"] == 16, "somebody else did it meanwhile"
+    failed = begun + [(True, [("", 9, "- b", 16)]), (False, ClawError("none")), (True, (16, 16))]
+    assert played(compact(one, ""), failed)[1]["strategy"] == "sliding-window"
+
+
 def test_without_a_provider_the_window_slides():
     one = Memories(Agent(record("s", compaction=SUMMARIZE))).stores[0]
     for said in ((False, ClawError("none")), (True, "  ")):

@@ -175,11 +175,13 @@ def test_what_lacks_a_vector_is_known_and_learns_it(tmp_path, secret):
     world.put(one, {"third": 3})
     lacking = world.do("lacking", one, "", 10)
     assert [text for _, text in lacking] == ['{"third":3}', "first"] and world.do("lacking", one, "", 1) == lacking[:1]
-    world.do("learn", one, "", [(id, [0.0, number + 1.0]) for number, (id, _) in enumerate(lacking)] + [(lacking[0][0] + 1, [1.0, 1.0])])
+    world.do("learn", one, "", [(id, text, [0.0, number + 1.0]) for number, (id, text) in enumerate(lacking)] + [(lacking[0][0] + 1, "", [1.0, 1.0])])
     assert world.do("lacking", one, "", 10) == [] and world.rows("SELECT count(*) FROM vectors") == 3
     assert set(world.search(one, "", 2, [0.0, 1.0])[0]) == set({"third": 3}) and world.do("lacking", one, "nobody", 10) == []
     world.do("replace", one, "", (lacking[0][0], "a summary"))
     assert [text for _, text in world.do("lacking", one, "", 10)] == ["a summary"], "its vector is not that of what it stands for"
+    world.do("learn", one, "", [(*lacking[0], [1.0, 0.0])])
+    assert [text for _, text in world.do("lacking", one, "", 10)] == ["a summary"], "nor one that was asked for before it stood there"
     world.stores.close()
 
 

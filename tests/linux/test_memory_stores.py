@@ -5,7 +5,7 @@ import pytest
 from memory_world import World, store
 
 from clawlite.core.errors import InvalidParams, StoreError
-from clawlite.core.memories import (CHECKPOINT, FTS, KEY_VALUE, LINEAR, PER_IDENTITY, RECIPROCAL, SEMANTIC, SUMMARIZE, TRUNCATE, VECTOR, WINDOW,
+from clawlite.core.memories import (CHECKPOINT, CONVERSATION, FTS, KEY_VALUE, LINEAR, PER_IDENTITY, RECIPROCAL, SEMANTIC, SUMMARIZE, TRUNCATE, VECTOR, WINDOW,
                                     WORKSPACE)
 from clawlite.linux import memory_places, memory_sql, memory_stores
 
@@ -255,6 +255,42 @@ def test_a_summary_takes_the_place_of_the_older_half(world):
     with pytest.raises(StoreError, match="what was summarized is gone"):
         world.do("replace", one, "", (last - 1, "again"))
     assert world.do("oldest", store("few"), None, None) == []
+
+
+@pytest.mark.parametrize("path", [None, "talk"], ids=["database", "files"])
+@pytest.mark.parametrize("messages", [1, 2, 3, 7, 100])
+def test_a_summary_is_in_the_next_one(world, path, messages):
+    one = store(type=CONVERSATION, compaction=SUMMARIZE, compacts=True, max_entries=100, path=path and world.folder + "/talk")
+    number = summaries = 0
+    while number < 2000:
+        names = ["m%d." % n for n in range(number, number + messages)]
+        number += messages
+        if "is_full" in world.do("store", one, "", (world.id(), [(None, name, None, None) for name in names])):
+            (part, last, text, before), = world.do("oldest", one, "", None)
+            assert ("summary %d " % summaries + "." * 2000 in text) == (summaries > 0), text[:200]
+            assert text.splitlines()[bool(summaries)] == "- m%d." % (next_one if summaries else 0), "nothing is left out between them"
+            next_one = int(text.splitlines()[-1][3:-1]) + 1
+            summaries += 1
+            world.do("replace", one, "", (last, "summary %d " % summaries + "." * 2000))
+        world.now += 60000
+    assert summaries > 15
+
+
+@pytest.mark.parametrize("path", [None, "talk"], ids=["database", "files"])
+def test_a_summary_of_many_sees_something_of_each(world, path):
+    one = store(type=CONVERSATION, compaction=SUMMARIZE, max_entries=5000, path=path and world.folder + "/talk")
+    for number in range(0, 2000, 200):
+        world.put(one, *["message %4d, and what it says of pumps and gaskets" % n for n in range(number, number + 200)])
+    count, seen, left = None, 0, 2000
+    while count is None or count > 1:
+        (_, last, text, before), = world.do("oldest", one, "", count)
+        lines = text.splitlines()
+        assert before == left and len(lines) <= 240 and lines[-1].endswith("pumps and gaskets") and (count is None or lines[0] == "- in short")
+        seen += len(lines) - (count is not None)
+        left = world.do("replace", one, "", (last, "in short"))
+        count = left - 1000
+    first, second, *_ = world.found(one, "time-range", (0, 1 << 50), 2000)
+    assert seen == 1000 and left == 1001 and (first["content"], second["content"]) == ("in short", "message 1000, and what it says of pumps and gaskets")
 
 
 def test_checkpoints_are_kept_by_task(world):
