@@ -1,4 +1,4 @@
-"""The agent that the benchmarks run: 20 tools of 3 properties each, 30 rules, one recorded turn; written as a maker would.
+"""The agent that the benchmarks run: 20 tools of 3 properties each, 30 rules, 6 skills, one recorded turn; written as a maker would.
 
 Rules: 60 % exact names, 10 % globs of names, 10 % a category, 10 % a category and ``path_within``, 10 % a category and
 ``destructiveHint``; the last denies all.  The tool ``echo`` gives its text back and is what the calls are made to.
@@ -8,6 +8,7 @@ import os
 
 TOOLS = 20
 RULES = 30
+SKILLS = 6
 UUID = "123e4567-e89b-42d3-a456-%012x"
 TEXT = "A plain sentence of the length that a model asks tools with, give or take a few words more."
 
@@ -25,6 +26,8 @@ spec:
     - inline: { name: "console", type: "cli", transport: "stdio", auth: { secret_ref: "CONSOLE" } }
   tools:
     - "./tools/*.yaml"
+  skills:
+    - "./skills/*.yaml"
   sandbox:
     inline: { name: "in-process", level: "none" }
   policies:
@@ -46,6 +49,17 @@ spec:
     required: ["%s"]
     additionalProperties: false
   annotations: { readOnlyHint: true, destructiveHint: %s }
+"""
+_SKILL = """claw: "0.3.0"
+kind: Skill
+metadata: { name: "routine-%d" }
+spec:
+  description: "Routine %d of the benchmarks: what to do with a text, in a few steps"
+  tools_required: ["echo", "plain-0"]
+  instruction: |
+    Take the text and look at it line by line. Give each line back with echo.
+    Then say in one sentence what all of them have in common, and how many there were.
+  input_schema: { type: object, properties: { text: { type: string, maxLength: 400 } }, required: [text] }
 """
 _POLICY = """claw: "0.3.0"
 kind: Policy
@@ -102,7 +116,7 @@ def write(folder: str, own_tools: bool = True) -> str:
     put("policy.yaml", _POLICY + "".join("    - %s\n" % json.dumps(rule) for rule in rules(RULES)))
     if not own_tools:
         listed = "".join('    - "claw://registry/clawlite/%s@1.0.0"\n' % name for name in _REGISTRY)
-        put("claw.yaml", _CLAW.replace('    - "./tools/*.yaml"\n', listed))
+        put("claw.yaml", _CLAW.replace('    - "./tools/*.yaml"\n', listed).replace('  skills:\n    - "./skills/*.yaml"\n', ""))
         put("replay.jsonl", '{"user": null}\n{"say": "Done."}\n')
         return folder
     put("claw.yaml", _CLAW)
@@ -115,6 +129,9 @@ def write(folder: str, own_tools: bool = True) -> str:
         put(f"tools/{name}.yaml", _TOOL % (name, category, name, what, what, "true" if destructive else "false"))
         functions += _FUNCTION % (name.replace("-", "_"), what, what)
     put("tools.py", functions)
+    os.mkdir(os.path.join(folder, "skills"))
+    for number in range(1, SKILLS + 1):
+        put(f"skills/routine-{number}.yaml", _SKILL % (number, number))
     return folder
 
 
