@@ -6,7 +6,8 @@
 1. A request is one of the provider's: its limits, its meter, its secret, its attempts, its connection (core/provider.py).
 2. A provider that fails takes nothing from a store that is also searched by words: what it has to say is the answer's ``notice``, the entries
    have no vector, and words find them.  Of a store that is searched by vectors alone it is the request's error.
-3. Once the provider answers again, entries without a vector, and summaries, are given theirs, MAX_TEXTS with each request to their store.
+3. Once the provider answers again, entries without a vector, and summaries, are given theirs, MAX_TEXTS with each request to their store; those
+   without a text never.
 4. Vectors that a caller sends are used as they are.  A request that is sent again asks again, and is known all the same: only what the caller
    sent tells one from another.
 """
@@ -40,7 +41,7 @@ class Embeddings:
         notice = vectors = None
         if verb == "store":
             texts = [None if vector else content for _, content, _, vector in details[1]]
-            lacking = [number for number, text in enumerate(texts) if text is not None]
+            lacking = [number for number, text in enumerate(texts) if text is not None and (text != "" or store.search == VECTOR)]
         else:
             kind, what, top, vector = details
             texts, lacking = [what], [0] if kind == "semantic" and vector is None and what.strip() else []
@@ -65,18 +66,19 @@ class Embeddings:
         return value
 
     def _catch_up(self, store, part: str):
-        """Give vectors to some of the entries that have none; what fails is tried again with a later request."""
+        """Give vectors to some of the entries that have none; what fails, of a text that the provider does not take, EVERY requests later again."""
         left = self._whole.get((store.name, part), 0)
         if left:
             self._whole[store.name, part] = left - 1
             return
+        self._whole[store.name, part] = EVERY
         try:
             lacking = yield from ask("lacking", store, part, MAX_TEXTS)
             if lacking:
                 made = yield from self._vectors(store, [text for _, text in lacking])
                 yield from ask("learn", store, part, [(id, text, vector) for (id, text), vector in zip(lacking, made)])
-            if len(lacking) < MAX_TEXTS:
-                self._whole[store.name, part] = EVERY
+            if len(lacking) == MAX_TEXTS:
+                self._whole.pop((store.name, part), None)
         except ClawError:
             pass
 

@@ -23,9 +23,9 @@ class Lacking:
         if place is None:
             return []
         floor, box = max(self._places.floor(place, store, now), place.last - MAX_VECTORS + 1), self._boxes.of(store)
-        rows = self._db.run("SELECT id, content FROM entries WHERE id BETWEEN ? AND ? AND NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.id=entries.id)"
+        rows = self._db.run("SELECT id, content FROM entries WHERE id BETWEEN ? AND ? AND content<>'' AND NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.id=entries.id)"
                             " ORDER BY id DESC LIMIT ?", (floor, place.last, most)).fetchall()
-        return [(id, box.unpack(content)[1] if box else content) for id, content in rows]
+        return [row for row in ((id, box.unpack(content)[1] if box else content) for id, content in rows) if row[1]]
 
     def learn(self, store, part: str, vectors: list) -> None:
         box = self._boxes.of(store, True)

@@ -138,6 +138,19 @@ def test_entries_of_an_outage_are_given_their_vectors_later(tmp_path):
         assert len(server.requests) == 6
 
 
+def test_a_text_that_the_provider_does_not_take_is_not_asked_for_each_time(tmp_path):
+    def step(request):
+        bad = any(text in ("", "bad") for text in request.body["input"])
+        return error(400, "Invalid input.") if bad else embed(request)
+    with Server(step) as server, agent(tmp_path, server) as one:
+        assert "notice" not in one.put("", 1)["result"] and not server.requests, "nothing means nothing"
+        assert "Invalid input" in one.put("bad", 2)["result"]["notice"]
+        for number in range(3, 9):
+            assert "notice" not in one.put("cat %d" % number, number)["result"]
+        assert [request.body["input"] for request in server.requests] == [["bad"], ["cat 3"], ["bad"]] + [["cat %d" % n] for n in range(4, 9)]
+        assert contents(one.search("bad", top_k=1)) == ["bad"], "by its word"
+
+
 def test_limits_of_the_provider_hold(tmp_path):
     with Server(embed) as server, agent(tmp_path, server, limits={"tokens_per_day": 30}) as one:
         assert "notice" not in one.put("cat", 1)["result"]
