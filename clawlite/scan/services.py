@@ -54,7 +54,7 @@ def _inside(data: bytes, found: list):
         if pos - start > 9 and end - pos > 49:
             found.append((start, end, "service-token"))
     for pos in each(data, b"Q~"):
-        end = run(data, pos + 2, TOKEN + b"~.")
+        end = run(data, pos + 2, TOKEN + b"~.", 41)
         if data[pos - 1:pos].isdigit() and 31 <= end - pos - 2 <= 40 and is_random(data[pos:end]):
             found.append((max(0, pos - 4), end, "service-token"))
     for pos in each(data, b"pat"):
@@ -79,7 +79,9 @@ def _blocks(data: bytes, found: list):
             end = run(data, start, BASE64 + b"=\\\r\n", 16384)
             if end - start > 64:
                 found.append((start, end, "private-key"))
+    end = 0
     for pos in each(data, b"LS0tLS1CRUdJTi"):
-        end = run(data, pos, BASE64 + b"=", 16384)
-        if end - pos > 64 and data[pos + 14:pos + 20] not in (b"BDRVJU", b"BQVUJM"):         # CERT, PUBL
-            found.append((pos, end, "private-key"))
+        if pos >= end and data[pos + 14:pos + 20] not in (b"BDRVJU", b"BQVUJM"):         # CERT, PUBL
+            end = run(data, pos, BASE64 + b"=", 16384)
+            if end - pos > 64:
+                found.append((pos, end, "private-key"))
