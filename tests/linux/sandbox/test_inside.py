@@ -96,7 +96,7 @@ def test_tmp_is_the_calls_own(place):
     assert place.shell('echo x > "$TMPDIR/mine" && cat "$TMPDIR/mine"')["output"] == "x\n"
     assert place.shell('ls -A "$TMPDIR"')["output"] == ""
     where = place.shell('mkdir -p "$TMPDIR/a/b"; touch "$TMPDIR/a/b/c"; ln -s / "$TMPDIR/root"; echo "$TMPDIR"')["output"].strip()
-    assert where == "/tmp" if place.profile == "N" else where.startswith("/tmp/clawlite-") and not os.path.lexists(where)
+    assert where == "/tmp" if place.profile == "N" else "/clawlite-" in where and not os.path.lexists(where)
 
 
 def test_devices_are_those_that_programs_need(place):
