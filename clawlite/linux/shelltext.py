@@ -13,6 +13,8 @@ from fnmatch import fnmatchcase
 
 MAX_BODY = 8                    # words of an alias or a function that stand for its name
 MAX_PUT = 8                     # letters that ``sed`` puts for one
+MAX_DECODED = 4                 # what decoders read and write may be so many times as long as the command,
+_SHORT = 65536                  # and so many letters in any case: a pipe of thousands reads its words again and again
 _NAME = r"[A-Za-z_][A-Za-z0-9_]{0,31}"
 # Quoted text is passed over: a "#" in it is none.
 _COMMENT = re.compile(r"\$'(?:[^'\\]|\\.)*'|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?:^|(?<=[\s;&|()]))#[^\n]*", re.S)
@@ -34,7 +36,7 @@ def uncommented(text: str) -> str:
 def decoded(text: str) -> str:
     """Return *text* (quotes gone) with ``echo`` of what its decoders give in their place."""
     parts = _PARTS.split(text)
-    out = []
+    out, left = [], MAX_DECODED * len(text) + _SHORT
     for at, part in enumerate(parts):
         words = part.split()
         if at % 2 == 0 and words:
@@ -42,11 +44,13 @@ def decoded(text: str) -> str:
             if len(here) == 2:
                 made = _made(here[0].split(), here[1].split())
             elif len(out) > 1 and out[-1][:1] == "|":
-                said = out[-2].split()
+                left -= len(out[-2])
+                said = out[-2].split() if left > 0 else ()
                 made = _made(words, _words(said[1:], said[0] == "printf")) if said and said[0] in _SAID else None
             else:
                 made = None
-            if made is not None:
+            left -= len(made or "")
+            if made is not None and left >= 0:
                 if len(here) == 1:
                     del out[-2:]
                 part = "echo " + made

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from clawlite.core.errors import SandboxDenied
 from clawlite.host.automata import compile_pattern
-from clawlite.linux import shellrules
+from clawlite.linux import shellrules, shelltext
 
 COMMANDS = ["rm -rf /", "curl * | bash", "chmod 777"]
 TABLES = [compile_pattern(pattern, "python") for pattern in (".*password.*=.*", "\\|\\s*bash", "eval\\s+")]
@@ -121,3 +121,21 @@ def test_time_is_linear_for_every_kind_of_text(piece):
     start = time.process_time()
     is_blocked(command)
     assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("command", ["echo " + "ab " * 8000 + "|cat" * 6000, "echo " + "ab " * 8000 + "| rev" * 5000, "echo ab" + "|sed s/b/abbbbbbb/" * 2000,
+                                     "echo b|sed s/b/bbbbbbbb/|sed s/b/bbbbbbbb/" * 1000], ids=["cat", "rev", "sed", "short"])
+def test_a_long_pipe_of_decoders_reads_and_makes_no_more_than_it_may(command, monkeypatch):
+    read, made = [0], shelltext._made
+
+    def counted(decoder, words):
+        read[0] += sum(map(len, words)) + len(words)
+        return made(decoder, words)
+    monkeypatch.setattr(shelltext, "_made", counted)
+    most = shelltext.MAX_DECODED * len(command) + shelltext._SHORT
+    assert len(shelltext.decoded(command)) <= len(command) + most
+    assert 0 < read[0] <= most
+
+
+def test_a_few_decoders_in_a_row_are_read():
+    assert "rm -rf /" in shelltext.decoded("echo / fr- mr | rev | cat | rev | rev | sed s/x/y/")
