@@ -83,5 +83,4 @@ def _blocks(data: bytes, found: list):
     for pos in each(data, b"LS0tLS1CRUdJTi"):
         if pos >= end and data[pos + 14:pos + 20] not in (b"BDRVJU", b"BQVUJM"):         # CERT, PUBL
             end = run(data, pos, BASE64 + b"=", 16384)
-            if end - pos > 64:
-                found.append((pos, end, "private-key"))
+            found += [(pos, end, "private-key")] if end - pos > 64 else []
