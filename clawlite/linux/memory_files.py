@@ -48,14 +48,14 @@ class Files:
             os.close(root)
 
     def read(self, store, part: str, key: str):
-        """Return (text, ms since 1970 when it was written) of a file; None when it is not there any more, or is none."""
+        """Return (text, ms since 1970 when it was written, whether it is longer) of a file; None when it is not there any more, or is none."""
         try:
             root = self._root(store, part, False)
         except StoreError:
             return None
         try:
             data, status = read_below(root, _steps(key, "query.key"), MAX_FILE)
-            return data.decode("utf-8", "replace"), status.st_mtime_ns // 1000000
+            return data.decode("utf-8", "replace"), status.st_mtime_ns // 1000000, status.st_size > MAX_FILE
         except (OSError, InvalidParams):
             return None
         finally:

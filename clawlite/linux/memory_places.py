@@ -3,8 +3,8 @@
 1. An id is ``number << 40 | n``: n counts the entries of one place from 1, in the order in which they came.
 2. Times of a place never go back: a clock that was set back stands still there, so that time and order are one.
 3. The newest entry of a place is never deleted, it can only be too old to be shown: no id is given twice.
-4. While nobody has set the clock it is as late as the newest entry of all; an entry that is older than that knew no time, and is as old as the next
-   one that has one.  So a start without a clock brings nothing back, and to set it takes nothing away.
+4. While nobody has set the clock it is as late as the newest entry of all, and so is what is stored then.  What came before any time was known is as
+   old as the next entry that has one.  So a start without a clock brings nothing back, and the first time that is set takes nothing away.
 """
 from clawlite.core.errors import StoreError
 from clawlite.core.memories import KEY_VALUE

@@ -1,6 +1,6 @@
 """What the memory answers to a query: entries of one place, by key, time, words or vectors; called by memory_stores.py.
 
-    query    (kind, what, most, vector)    -> {"entries"}, and "truncated": true when more matched than one answer holds; a time range of None is all
+    query    (kind, what, most, vector)    -> {"entries"}, and "truncated": true when more matched, or is in a file, than one answer holds; a time range of None is all
 """
 from clawlite.core.clock import iso8601
 from clawlite.core.memories import KEY_VALUE, WORKSPACE
@@ -29,7 +29,7 @@ class Reading:
         now = self._clock()
         place = self._places.find(store, part, now)
         if store.type == WORKSPACE and kind == "key" and (place is None or not self._has(place, what)):
-            return {"entries": self._unstored(store, part, what)}
+            return self._unstored(store, part, what)
         if place is None:
             return {"entries": []}
         floor, box = self._places.floor(place, store, now), self._boxes.of(store)
@@ -57,10 +57,11 @@ class Reading:
     def _has(self, place, key: str) -> bool:
         return self._db.row("SELECT 1 FROM entries WHERE key=? AND id BETWEEN ? AND ?", (key, place.base, place.last)) is not None
 
-    def _unstored(self, store, part: str, key: str) -> list:
-        """Return the entry of a file that no ``store`` wrote, but a tool or a person: as old as the file, known by its key."""
+    def _unstored(self, store, part: str, key: str) -> dict:
+        """Return the answer of a file that no ``store`` wrote, but a tool or a person: as old as the file, known by its key."""
         file = self._files.read(store, part, key)
-        return [{"id": "file:" + key, "content": file[0], "timestamp": _time(file[1]), "key": key}] if file else []
+        answer = {"entries": [{"id": "file:" + key, "content": file[0], "timestamp": _time(file[1]), "key": key}] if file else []}
+        return dict(answer, truncated=True) if file and file[2] else answer
 
     def _alive(self, store, first: int, last: int, place, most: int):
         """Return a cursor of rows from *first* to *last*, the newest first, without the old values of keys."""
@@ -72,7 +73,7 @@ class Reading:
 
     def _answer(self, store, part: str, place, rows, top: int, scores: dict = {}) -> dict:
         """Return {"entries"} of at most *top* of *rows* as callers see them; with "truncated" when there are more, or they are too long."""
-        found, size, box = [], 0, self._boxes.of(store)
+        found, size, box, more = [], 0, self._boxes.of(store), {}
         for id, at, key, content, is_json, metadata in rows:
             if box:
                 key, content, is_json, metadata = box.unpack(content)
@@ -81,6 +82,7 @@ class Reading:
                 if file is None:
                     continue
                 content = file[0]
+                more = {"truncated": True} if file[2] else more
             size += len(content)
             if len(found) >= top or found and size > MAX_ANSWER:
                 return {"entries": found, "truncated": True}
@@ -93,7 +95,7 @@ class Reading:
             if metadata is not None:
                 entry["metadata"] = metadata if box else self._loads(metadata.encode())
             found.append(entry)
-        return {"entries": found}
+        return dict(more, entries=found)
 
 
 def _time(ms: int) -> str:

@@ -6,8 +6,12 @@ import os
 import pytest
 from agents import clawlite, linux, tool_call
 from memory_operator import Operator
+from memory_world import World as MemoryWorld
+from memory_world import store
 
+from clawlite.core.memories import WORKSPACE
 from clawlite.linux import room
+from clawlite.linux.memory_files import MAX_FILE
 from clawlite.linux.sandbox import removal
 from clawlite.linux.workspace import hand_over
 
@@ -131,6 +135,17 @@ def test_bytes_are_counted_without_links(tmp_path):
     room.check(str(tmp_path / "a"), 150, 0)
     room.check(str(tmp_path / "a"), None, 1 << 40)
     room.check(str(tmp_path / "a"), 300 + link, 200)
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_file_that_is_too_long_for_an_answer_says_so(tmp_path, is_stored):
+    memory, files = MemoryWorld(tmp_path), store(type=WORKSPACE)
+    if is_stored:
+        memory.put(files, "short", key="a")
+    for extra in (0, 1):
+        memory.stores._files.write(files, "", [("a", "x" * (MAX_FILE + extra))])
+        answer = memory.do("query", files, "", ("key", "a", 1, None))
+        assert answer["entries"][0]["content"] == "x" * MAX_FILE and answer.get("truncated", False) == (extra > 0)
 
 
 def test_what_is_too_deep_to_be_counted_is_too_much_and_keeps_no_agent_from_starting(tmp_path):
