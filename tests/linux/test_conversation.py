@@ -72,6 +72,26 @@ def test_the_oldest_messages_are_forgotten(world):
                                                       ("user", "Question 5")]
 
 
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+def test_a_provider_summarizes_and_is_told_the_summary_after_a_restart(world, api):
+    asked = []
+
+    def answer(request):
+        said = texts(request, api)[-1][1]
+        if said.startswith("Summarize these notes"):
+            asked.append(said)
+            return say("summary %d" % len(asked))
+        return say("Re: %s." % said)
+    with Server(answer, api=api) as server:
+        world.build(provider(server), stores=[dict(TALK, retention={"max_entries": 12}, compaction={"strategy": "summarize"})])
+        talk(world, *[("question %d" % n, "Re: question %d." % n) for n in range(12)])
+        first, second = asked
+        until = len(server.requests)
+        assert "question 2" in first and "question 3" not in first and "- summary 1\n" in second and '"user","text":"question 3"' in second
+        talk(world, ("again", "Re: again."))
+        assert texts(server.requests[until], api)[:2] == [("user", "What was said before, in short: summary 2"), ("assistant", "I remember.")]
+
+
 def test_what_an_operator_stored_there_is_no_message(world):
     with Server([say("One."), say("Two.")]) as server:
         world.build(provider(server), stores=[TALK])
