@@ -178,3 +178,18 @@ def test_a_text_made_to_be_slow_is_walked_once(piece):
 def test_random_base64_holds_no_secret_as_good_as_never():
     found = [one for _ in range(20) for one in find(base64.b64encode(os.urandom(48000)))]
     assert len(found) <= 1
+
+
+def test_words_that_are_too_short_to_be_a_token_are_passed_over_and_no_others(monkeypatch):
+    from clawlite.scan import services
+    value = "a1B2c3D4e5F6g7H8i9"
+    assert min(map(len, services._NAMED.split(b" "))) == 3 and len(value) == services._LEAST
+    for name in services._NAMED.decode().split(" "):
+        for form in ("%s", "say %s, then", "k=%s&x=1", '{"a":"x\\n%s"}', "https://u:%s@host/", "(%s)", "\xff%s\0"):
+            data = (form % (name + value)).encode("latin-1")
+            found, alone = [], []
+            services.services(data, found)
+            with monkeypatch.context() as m:
+                m.setattr(services, "_APART", None)
+                services.services(data, alone)
+            assert found == alone and alone, data
