@@ -5,7 +5,9 @@ write it, else the maker's beside the image.  What is not there is left out.
 """
 import os
 
-from clawlite.core.conversation import keep, restore
+from clawlite.core.conversation import MAX_MESSAGES, keep, restore
+from clawlite.core.errors import ClawError
+from clawlite.core.memories import SUMMARIZE, ask
 from clawlite.core.turn import Message
 from clawlite.linux.memory_files import read_below
 
@@ -54,6 +56,19 @@ def lasting(work, place: tuple, history, keep_bytes: int):
     if not history.is_restored:
         history.is_restored = True
         yield from restore(place, history, keep_bytes)
+        if place[0].compaction == SUMMARIZE and keep_bytes:
+            yield from _restore_summary(place, history)
     clean = yield from work
     yield from keep(place, history)
     return clean
+
+
+def _restore_summary(place: tuple, history):
+    """A generator of effects that puts the summary, the oldest entry, before what was restored, where that does not reach back to it."""
+    try:
+        answer = yield from ask("query", *place, ("first", None, MAX_MESSAGES, None))
+    except ClawError:               # ``restore`` has said it
+        return
+    if answer.get("truncated") and answer["entries"][0].get("metadata", {}).get("summary_of"):
+        said = "What was said before, in short: " + answer["entries"][0]["content"]
+        history.restore([[Message("user", said), Message("assistant", "I remember.")]])

@@ -1,6 +1,7 @@
 """What the memory answers to a query: entries of one place, by key, time, words or vectors; called by memory_stores.py.
 
-    query    (kind, what, most, vector)    -> {"entries"}, and "truncated": true when more matched, or is in a file, than one answer holds; a time range of None is all
+    query    (kind, what, most, vector)    -> {"entries"}, and "truncated": true when more matched, or is in a file, than one answer holds; a time range of None is all,
+                                          "first" the oldest of them
 """
 from clawlite.core.clock import iso8601
 from clawlite.core.memories import KEY_VALUE, WORKSPACE
@@ -37,6 +38,8 @@ class Reading:
             most = 1 if store.type in (KEY_VALUE, WORKSPACE) else min(top, store.snapshots or top)
             rows = self._db.run("SELECT %s FROM entries WHERE key=? AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?" % _FIELDS,
                                 (box.index(what) if box else what, floor, place.last, most))
+        elif kind == "first":
+            rows = self._db.run("SELECT %s FROM entries WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?" % _FIELDS, (floor, place.last, top + 1))
         elif kind == "time-range":
             first, last = (self._places.since(place, what[0], floor), self._places.since(place, what[1] + 1, floor) - 1) if what else (floor, place.last)
             answer = self._answer(store, part, place, self._alive(store, first, last, place, top + 1), top)

@@ -105,6 +105,8 @@ class Talk:
         alive, scores = self._alive(lines, store), {}
         if kind == "key":
             found = [row for row in reversed(alive) if row[3] == what]
+        elif kind == "first":
+            found = alive
         elif kind == "time-range":
             found = [row for row in reversed(alive) if what is None or what[0] <= row[1] <= what[1]]
         else:

@@ -3,9 +3,10 @@ import json
 import os
 
 import pytest
-from agents import eventually
+from agents import UUID, eventually, linux
 from llm_server import FAULTS, Server, calls, say
-from providers.project import WAYS, World, provider, texts
+from memory_operator import Operator
+from providers.project import KEY, WAYS, World, provider, texts
 
 from clawlite.linux.conversation import preface
 
@@ -90,6 +91,23 @@ def test_a_provider_summarizes_and_is_told_the_summary_after_a_restart(world, ap
         assert "question 2" in first and "question 3" not in first and "- summary 1\n" in second and '"user","text":"question 3"' in second
         talk(world, ("again", "Re: again."))
         assert texts(server.requests[until], api)[:2] == [("user", "What was said before, in short: summary 2"), ("assistant", "I remember.")]
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "filesystem"])
+def test_a_summary_comes_before_a_long_conversation_too(world, backend):
+    with Server(lambda request: say("summary" if texts(request, "openai")[-1][1].startswith("Summarize these notes") else "Yes.")) as server:
+        world.build(provider(server), stores=[dict(TALK, backend=backend, retention={"max_entries": 820}, compaction={"strategy": "summarize"})])
+        with Operator(linux("serve", world.image, "--stdio"), world.folder / "home", env={"MARKS": world.marks, "TEST_KEY": KEY}) as operator:
+            operator.boot()
+            for number in range(5):
+                entries = [{"content": {"role": role, "text": "%s %d" % (role, n)}} for n in range(82) for role in ("user", "assistant")]
+                stored = operator.ask("claw.memory.store", store="talk", entries=entries, context={"request_id": UUID % number})
+                assert stored["result"]["stored"] == 164
+            eventually(lambda: operator.ask("claw.memory.query", store="talk", query={"type": "semantic", "text": "summary"})["result"]["entries"])
+        until = len(server.requests)
+        talk(world, ("again", "Yes."))
+        said = texts(server.requests[until], "openai")
+        assert said[0] == ("user", "What was said before, in short: summary") and said[2][0] == "user" and len(said) == 403
 
 
 def test_what_an_operator_stored_there_is_no_message(world):
