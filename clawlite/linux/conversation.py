@@ -69,6 +69,7 @@ def _restore_summary(place: tuple, history):
         answer = yield from ask("query", *place, ("first", None, MAX_MESSAGES, None))
     except ClawError:               # ``restore`` has said it
         return
-    if answer.get("truncated") and answer["entries"][0].get("metadata", {}).get("summary_of"):
-        said = "What was said before, in short: " + answer["entries"][0]["content"]
+    oldest = answer["entries"][0] if answer.get("truncated") else {}
+    if oldest.get("metadata", {}).get("summary_of") and isinstance(oldest["content"], str):     # an operator's may be anything
+        said = "What was said before, in short: " + oldest["content"]
         history.restore([[Message("user", said), Message("assistant", "I remember.")]])

@@ -6,9 +6,12 @@ import pytest
 from agents import UUID, eventually, linux
 from llm_server import FAULTS, Server, calls, say
 from memory_operator import Operator
+from memory_world import store
 from providers.project import KEY, WAYS, World, provider, texts
 
-from clawlite.linux.conversation import preface
+from clawlite.core.history import History
+from clawlite.core.memories import SUMMARIZE
+from clawlite.linux.conversation import lasting, preface
 
 TALK = {"name": "talk", "type": "conversation"}
 
@@ -108,6 +111,18 @@ def test_a_summary_comes_before_a_long_conversation_too(world, backend):
         talk(world, ("again", "Yes."))
         said = texts(server.requests[until], "openai")
         assert said[0] == ("user", "What was said before, in short: summary") and said[2][0] == "user" and len(said) == 403
+
+
+def test_what_an_operator_calls_a_summary_may_be_anything():
+    history, place = History(1000), (store(compaction=SUMMARIZE), "")
+    for content, told in (({"role": "user"}, []), ("short", ["What was said before, in short: short", "I remember."])):
+        history.is_restored, work = False, lasting(iter(()), place, history, 1000)
+        assert next(work)[4][0] == "time-range" and work.send((True, {"entries": []}))[4][0] == "first"
+        try:
+            work.send((True, {"entries": [{"content": content, "metadata": {"summary_of": 3}}], "truncated": True}))
+        except IndexError:              # the turn that is kept: there was none
+            pass
+        assert [message.text for message in history.context(0)] == told
 
 
 def test_what_an_operator_stored_there_is_no_message(world):
