@@ -178,7 +178,7 @@ def test_what_cannot_be_done_is_refused_by_name(tmp_path, blocks, words):
 def test_a_board_looks_at_texts_and_asks_no_model(tmp_path):
     assert clawlite("build", "--board", "pico", cwd=_project(tmp_path / "p", "secret_scanning: { enabled: true }")).returncode == 0
     done = clawlite("build", "--board", "pico", cwd=_project(tmp_path / "p", "prompt_injection: { detection: hybrid }, audit: { log_inputs: true }"))
-    assert done.returncode == 2 and "needs audit" not in done.stderr and "1 problem" in done.stderr
+    assert done.returncode == 2 and "needs guard-model" in done.stderr and "needs audit" not in done.stderr and "1 problem" in done.stderr
 
 
 def test_an_agent_shows_and_logs_no_secret(tmp_path):
