@@ -128,13 +128,13 @@ class _Reader:
         if depth <= 0:
             raise _fault(start, "depth")
         if major == 5:
-            return self.table(n, depth - 1)
+            return self.mapping(n, depth - 1)
         result = []
         for _ in range(n):
             result.append(self.item(depth - 1))
         return result
 
-    def table(self, n: int, depth: int) -> dict:
+    def mapping(self, n: int, depth: int) -> dict:
         result = {}
         last = b""
         for _ in range(n):

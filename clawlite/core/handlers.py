@@ -45,7 +45,7 @@ class Handlers:
         try:
             outcome = True, function(**arguments)
         except BaseException as e:
-            outcome = self._failed(e)
+            outcome = self._failure(e)
         if outcome[0] and tool.flags & GENERATOR:
             self._running.append([task, outcome[1], now_ms, due_ms, tool.name, (True, None)])
             return None
@@ -75,7 +75,7 @@ class Handlers:
                 _close(generator)
                 ended.append((task, (False, ToolTimeout("%s: did not end in time and was ended" % name, "", {"tool": name}))))
             elif now_ms >= wake_ms:
-                outcome = self._step(generator, go_on)
+                outcome = self._advance(generator, go_on)
                 entry[5] = (True, None)
                 if outcome[0] is None and isinstance(outcome[1], tuple):
                     entry[2] = None
@@ -88,7 +88,7 @@ class Handlers:
                     ended.append((task, outcome))
         return ended
 
-    def _step(self, generator, go_on: tuple) -> tuple:
+    def _advance(self, generator, go_on: tuple) -> tuple:
         try:
             said = generator.send(go_on[1]) if go_on[0] else generator.throw(go_on[1])
             if isinstance(said, dict):
@@ -97,9 +97,9 @@ class Handlers:
         except StopIteration as e:
             return True, e.value
         except BaseException as e:
-            return self._failed(e)
+            return self._failure(e)
 
-    def _failed(self, e) -> tuple:
+    def _failure(self, e) -> tuple:
         """Return the outcome of what raised *e*: a maker's function may raise anything; its type is half of the message."""
         if isinstance(e, KeyboardInterrupt):
             self.interrupted = True

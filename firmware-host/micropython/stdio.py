@@ -88,10 +88,10 @@ class Stdio:
         at = data.find(_HELLO) if kind == TEXT else 0 if len(data) > 8 and data[0] in b"~dma" else -1
         if at < 0:
             return event
-        self._begin((data[at:] if kind == TEXT else b"\x1e" + data) + b"\n")
+        self._put_back((data[at:] if kind == TEXT else b"\x1e" + data) + b"\n")
         return (TEXT, data[:at]) if at else self.next_event()
 
-    def _begin(self, frame: bytes):
+    def _put_back(self, frame: bytes):
         """A frame has come: from now on the line is a reliable one, if that is what it says."""
         try:
             from reliable import Reliable
