@@ -194,9 +194,9 @@ class Agent:
 
     def answer(self, task, approved: bool, reason: str, now_ms: int):
         """Answer the approval of *task*: it runs, or ends with ``ApprovalDenied`` (-32013)."""
-        self._answered(task, "approved" if approved else "denied", reason, now_ms)
+        self._person_said(task, "approved" if approved else "denied", reason, now_ms)
 
-    def _answered(self, task, how: str, reason: str, now_ms: int):
+    def _person_said(self, task, how: str, reason: str, now_ms: int):
         from clawlite.core import approval as ending
         approval = task.approval
         self._forget(task, now_ms)
@@ -217,7 +217,7 @@ class Agent:
     def _late(self, now_ms: int):
         for task in list(self.waiting):
             if task.approval is not None and now_ms >= task.approval.due_ms:
-                self._answered(task, "expired", "", now_ms)
+                self._person_said(task, "expired", "", now_ms)
         for number in sorted(self.tasks):
             task = self.tasks.get(number)
             if task is not None and task.due_ms is not None and task.approval is None and now_ms >= task.due_ms:

@@ -189,7 +189,7 @@ class Device:
         if kind == TOO_LONG:
             self.too_long(data)
         elif kind == TEXT:
-            self.text(data, now, early)
+            self.person_typed(data, now, early)
         else:
             if b'"claw.clock"' in data:
                 from settime import heard
@@ -213,7 +213,7 @@ class Device:
         by = self.console if self.session is None or self.console and not self.stdio.line else self.session
         by.too_long(int(str(data, "utf-8")), MAX_LINE)
 
-    def text(self, data: bytes, now: int, early: bool):
+    def person_typed(self, data: bytes, now: int, early: bool):
         """Take a person's line."""
         self.stdio.prompt = b""         # the person's Enter has ended the prompt's line
         try:
@@ -263,7 +263,7 @@ class Device:
             if self.log:
                 self.keep(effect[1])
         elif kind <= E.PROMPT:
-            self.show(kind, effect[1])
+            self.show_person(kind, effect[1])
         elif kind == E.CANCEL:
             if self.pins and self.handlers.is_busy:
                 self.pins.off()
@@ -292,7 +292,7 @@ class Device:
         elif kind == E.EXIT:
             self.code = effect[1]
 
-    def show(self, kind: int, text: str):
+    def show_person(self, kind: int, text: str):
         """Show *text* to the person, as an effect of *kind* SAY, TELL, WRITE or PROMPT; without a console what is told goes to the log."""
         if self.guarding and kind != E.PROMPT:
             text = self.guarding.shown(kind, text)
