@@ -325,8 +325,8 @@ def careful() -> str:
 def pump(board, ms: int) -> str:
     """Run the pump."""
     board.write("pump", 1)
-    _mark("pump-on")
     try:
+        _mark("pump-on")
         yield ms
     finally:
         board.write("pump", 0)
