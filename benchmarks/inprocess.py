@@ -56,7 +56,7 @@ def load(image: str, rounds: int) -> dict:
     def read(offset, length):
         return data[offset:offset + length]
     opened = files.open_image(image)
-    assert len(opened.names) == 20 and opened.row("echo")[3] is not None
+    assert len(opened.names) == 26 and opened.row("echo")[3] is not None
 
     def every_tool():
         fresh = files.open_image(image)

@@ -17,10 +17,10 @@ def store(name: str = "s", **fields) -> Store:
 
 
 class World:
-    """Stores over one folder, and a clock."""
+    """Stores over one folder, and a clock.  *own*: see ``memory_files.Files``."""
 
-    def __init__(self, folder):
-        self.folder, self.now = str(folder), 1_800_000_000_000
+    def __init__(self, folder, own=None):
+        self.folder, self.now, self._own = str(folder), 1_800_000_000_000, own
         self.secrets = {"key": "0f" * 32}
         self._numbers, self._ids = itertools.count(1), itertools.count(1)
         self.open()
@@ -28,7 +28,7 @@ class World:
     def open(self):
         db = Database(self.folder)
         boxes = Boxes(db, "a", lambda name: self.secrets[name], dumps, loads)
-        self.stores = Stores(db, lambda: self.now, dumps, loads, boxes, Files(self.folder))
+        self.stores = Stores(db, lambda: self.now, dumps, loads, boxes, Files(self.folder, self._own))
 
     def again(self) -> "World":
         self.stores.close()

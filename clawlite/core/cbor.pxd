@@ -18,4 +18,4 @@ cdef class _Reader:
     cdef object item(self, int depth)
 
     @cython.locals(start=Py_ssize_t, _="unsigned long long", code=bytes, last=bytes, result=dict)
-    cdef dict table(self, unsigned long long n, int depth)
+    cdef dict mapping(self, unsigned long long n, int depth)

@@ -97,7 +97,7 @@ def play(ops: list, state: str, tmp_path, cuts: int, seed: int) -> int:
 
 def look(folder, answered: list, when: str):
     """Check what an agent finds after a power cut, and that it goes on with it."""
-    world = World(folder)
+    world = World(folder, ("files", str(folder.parent / "workspace")))
     try:
         found = {}
         for name, fields in STORES.items():
