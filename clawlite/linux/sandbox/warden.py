@@ -14,6 +14,7 @@ import sys
 
 import _socket
 
+from clawlite.linux import room
 from clawlite.linux.jsontext import dumps
 from clawlite.linux.sandbox import cgroups, child, landlock, limits, modes, namespaces, plan as plans, probe, secretfiles, syscalls, watch
 
@@ -97,13 +98,14 @@ def _run(fds: list, timeout_ms, found: dict, uid, pid: int, to_child, life: int,
         memory = os.memfd_create("plan")
         os.write(memory, marshal.dumps(plan))
         handed = [memory, job_fd, talk] + [fd for fd in output[1:] if fd >= 0]
+        if plan["room"] is not None:                        # before anything can grow, and as who looks at it later
+            _confine(plan, uid)
+            plan["room"] = max(plan["room"], room.size(watch.workspace(plan)))
         to_child.sendmsg([b"J"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", handed))])
         for fd in handed + [plan_fd]:
             os.close(fd)
-        if plan["profile"] == "N":
-            child.become(uid)
-            syscalls.drop_capabilities()
-            syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
+        if plan["room"] is None:
+            _confine(plan, uid)
         end = watch.Watch(plan, agent, pid, output[0], life, group, asks).run()
     except Refused as e:
         watch.clear(plan)
@@ -113,6 +115,14 @@ def _run(fds: list, timeout_ms, found: dict, uid, pid: int, to_child, life: int,
         end = {"refused": "%s: %s" % (type(e).__name__, e), "hint": "this is a bug in clawlite"}
     watch.tell(agent, b"E" + dumps(end).encode())
     os._exit(0)
+
+
+def _confine(plan: dict, uid):
+    """In profile N, be the user of the tools from here on: nothing is left to build."""
+    if plan["profile"] == "N":
+        child.become(uid)
+        syscalls.drop_capabilities()
+        syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
 
 
 def _build(plan: dict, agent, files: dict):

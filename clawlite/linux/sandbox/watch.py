@@ -40,8 +40,6 @@ class Watch:
         self._most = None if "max_processes" in plan["kept"] else plan["max_processes"]
         self._folder = plan.get("private")              # /tmp of profile L
         self._room = plan["room"]                       # bytes of the workspace: one that has more already may become smaller, not larger
-        if self._room is not None:
-            self._room = max(self._room, room.size(self._workspace()))
         self._ended = ""                                # which limit, "/tmp", "max_size_mb" or "cancelled"
         self._status = None
         self._kept, self._size, self._total = [], 0, 0
@@ -130,14 +128,10 @@ class Watch:
             self._ended = "max_processes"
         elif self._folder is not None and limits.is_more(self._folder, pids, self._plan["tmp_mb"] << 20):
             self._ended = "/tmp"
-        elif self._room is not None and room.size(self._workspace()) > self._room:
+        elif self._room is not None and room.size(workspace(self._plan)) > self._room:
             self._ended = "max_size_mb"
         self._look_at = now + max(limits.TICK_MS / 1000, 8 * (time.monotonic() - now))      # a look at much takes long
         return bool(self._ended)
-
-    def _workspace(self) -> str:
-        """Return where the workspace is for this process."""
-        return "/workspace" if self._plan["profile"] == "N" else self._plan["folder"]
 
     def _used(self, pids: list) -> int:
         """Return the bytes of memory that the tree uses."""
@@ -216,6 +210,11 @@ class Watch:
         code = os.waitstatus_to_exitcode(status)
         return {"exit_code": 128 - code if code < 0 else code, "ended": self._ended, "original_bytes": self._total,
                 "note": self._plan.get("note", "")}
+
+
+def workspace(plan: dict) -> str:
+    """Return where the workspace is for the warden of *plan*."""
+    return "/workspace" if plan["profile"] == "N" else plan["folder"]
 
 
 def clear(plan: dict):
