@@ -35,7 +35,7 @@ def services(data: bytes, found: list):
             if end - start >= _LEAST and not _joined(data, pos) and is_random(data[start:end]) and _is_made(data[start:end]):
                 found.append((pos, end, "service-token"))
     for anchor, size in _HEXED:
-        for pos in each(data, anchor):
+        for pos in each(data, anchor) if anchor in words else ():
             start = pos + len(anchor)
             if run(data, start, _HEX) == start + size == run(data, start, TOKEN) and not _joined(data, pos) and is_random(data[start:start + size]):
                 found.append((pos, start + size, "service-token"))
