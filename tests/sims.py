@@ -1,4 +1,5 @@
 """Virtual boards for tests, real mpremote against them, and a raw client of a serial port."""
+import contextlib
 import os
 import select
 import subprocess
@@ -62,3 +63,18 @@ class Client:
         before = self.seen[self._unread:at]
         self._unread = at + len(text)
         return before
+
+
+@contextlib.contextmanager
+def named(how: str, tmp_path, monkeypatch):
+    """Give (the words that name a board, the folder that is its flash); *how*: "port", of a virtual one that echoes nothing, or "folder"."""
+    flash = tmp_path / "flash"
+    flash.mkdir()
+    if how == "folder":
+        yield ["--dir", str(flash)], flash
+        return
+    if needs_micropython.args[0]:
+        pytest.skip(needs_micropython.kwargs["reason"])
+    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / ".home/state"))      # where it is known to be virtual
+    with simulated(flash, "import sys\nprint('up')\nwhile sys.stdin.readline(): pass\n") as running:
+        yield ["--port", running.path], flash

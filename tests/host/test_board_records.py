@@ -4,7 +4,7 @@ import os
 
 import pytest
 from agents import UUID, clawlite
-from sims import needs_micropython, simulated
+from sims import named
 
 from clawlite.host.build import build_beside
 from clawlite.linux.auditchain import beginning, line
@@ -56,16 +56,8 @@ def audit(folder, agent: str, image, count: int = COUNT):
 @pytest.fixture(params=["port", "folder"])
 def board(request, tmp_path):
     """Return (the words that name a board, the folder that is its flash)."""
-    flash = tmp_path / "flash"
-    flash.mkdir()
-    if request.param == "folder":
-        yield ["--dir", str(flash)], flash
-        return
-    if needs_micropython.args[0]:
-        pytest.skip(needs_micropython.kwargs["reason"])
-    request.getfixturevalue("monkeypatch").setenv("CLAWLITE_STATE", str(tmp_path / ".home/state"))      # where it is known to be virtual
-    with simulated(flash, "import sys\nprint('up')\nwhile sys.stdin.readline(): pass\n") as running:
-        yield ["--port", running.path], flash
+    with named(request.param, tmp_path, request.getfixturevalue("monkeypatch")) as found:
+        yield found
 
 
 def test_the_audit_of_a_board_is_shown_verified_and_taken(board, image, tmp_path):

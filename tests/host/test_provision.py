@@ -4,7 +4,7 @@ import os
 
 import pytest
 from agents import clawlite
-from sims import needs_micropython, simulated
+from sims import named
 
 from clawlite.core.errors import ClawError
 from clawlite.host import provision
@@ -16,16 +16,8 @@ CANARY = "k-canary-5d21"
 @pytest.fixture(params=["port", "folder"])
 def board(request, tmp_path):
     """Return (the words that name a board, the folder that is its flash)."""
-    flash = tmp_path / "flash"
-    flash.mkdir()
-    if request.param == "folder":
-        yield ["--dir", str(flash)], flash
-        return
-    if needs_micropython.args[0]:
-        pytest.skip(needs_micropython.kwargs["reason"])
-    request.getfixturevalue("monkeypatch").setenv("CLAWLITE_STATE", str(tmp_path / ".home/state"))      # where it is known to be virtual
-    with simulated(flash, "import sys\nprint('up')\nwhile sys.stdin.readline(): pass\n") as running:
-        yield ["--port", running.path], flash
+    with named(request.param, tmp_path, request.getfixturevalue("monkeypatch")) as found:
+        yield found
 
 
 def test_a_secret_is_set_replaced_listed_and_removed(board, tmp_path):

@@ -84,12 +84,7 @@ def main():
     for fd in sorted(hello["fds"]) + [os.sysconf("SC_OPEN_MAX")]:
         os.closerange(last + 1, fd)
         last = fd
-    sys.path[:] = hello["path"]
-    for name in hello["modules"]:       # now: after ``base`` their files are elsewhere
-        try:
-            __import__(name)
-        except ImportError:             # the function that wants it will say so
-            pass
+    warden.bring(hello)
     namespaces.base(os.getuid(), os.getgid())
     syscalls.drop_bounding()
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)

@@ -42,12 +42,7 @@ def main():
         signal.signal(number, signal.SIG_IGN)
     os.setsid()
     hello = marshal.loads(control.recv(MAX_MESSAGE))
-    sys.path[:] = hello["path"]
-    for name in hello["modules"]:       # now: after ``enter`` their files are elsewhere
-        try:
-            __import__(name)
-        except ImportError:             # the function that wants it will say so
-            pass
+    warden.bring(hello)
     wrap = hello["bubblewrap"]
     if wrap is None:
         found = probe.look(hello["uid"])

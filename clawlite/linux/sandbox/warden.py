@@ -24,6 +24,16 @@ class Refused(Exception):
     """The sandbox cannot be built: reason, hint."""
 
 
+def bring(hello: dict):
+    """Import what the agent says that functions will want: afterwards, in another root, the files are elsewhere."""
+    sys.path[:] = hello["path"]
+    for name in hello["modules"]:
+        try:
+            __import__(name)
+        except ImportError:             # the function that wants it will say so
+            pass
+
+
 def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups, group):
     """Wait for a call and run it.  Never returns.
 

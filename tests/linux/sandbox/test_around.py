@@ -1,15 +1,27 @@
 """A workspace around the agent's own state (a mounted home), and one in it: what is hidden stays so."""
+import contextlib
+
 import pytest
 from sandbox_places import host
 
 
-@pytest.fixture(scope="module", params=["N-user", "N-root", "L-user", "L-root"])
-def wide(request):
-    """A Host whose workspace is its whole folder, the state in it."""
-    profile, _, user = request.param.partition("-")
-    with host(profile, user == "root", workspace="") as one:
+PLACES = ["N-user", "N-root", "L-user", "L-root"]
+
+
+@contextlib.contextmanager
+def secretive(place: str, workspace: str):
+    """A Host with a secret in its state, and its workspace in the folder of that name."""
+    profile, _, user = place.partition("-")
+    with host(profile, user == "root", workspace=workspace) as one:
         (one.folder / "state" / "secrets").mkdir()
         (one.folder / "state" / "secrets" / "key").write_text("canary-state")
+        yield one
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def wide(request):
+    """A Host whose workspace is its whole folder, the state in it."""
+    with secretive(request.param, "") as one:
         yield one
 
 
@@ -30,16 +42,13 @@ def test_a_file_tool_does_not_see_the_state(wide, path):
         assert not good and value[0] == "SandboxDenied", value
 
 
-@pytest.fixture(scope="module", params=["N-user", "N-root", "L-user", "L-root"])
+@pytest.fixture(scope="module", params=PLACES)
 def inner(request):
     """A Host whose workspace lies in its state, as an agent's own does."""
-    profile, _, user = request.param.partition("-")
-    with host(profile, user == "root", workspace="state/workspace") as one:
+    with secretive(request.param, "state/workspace") as one:
         (one.folder / "state" / "workspace").mkdir()
         (one.folder / "state" / "workspace" / "hello").write_text("hello-benign")
         (one.folder / "state" / "workspace").chmod(0o777)
-        (one.folder / "state" / "secrets").mkdir()
-        (one.folder / "state" / "secrets" / "key").write_text("canary-state")
         yield one
 
 
