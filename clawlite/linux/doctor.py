@@ -6,68 +6,13 @@ opened.
 """
 import os
 import sys
-import time
 
+from clawlite.linux.doctor_here import NONE, NOTE, OK, WRONG, Here
 from clawlite.linux.jsontext import dumps
 from clawlite.linux.verbs import failed
 
 USAGE = "usage: clawlite doctor [--port PORT] [--json]"
 HELP = "What is wrong here, and the command that mends it. Exit code 1 when something is. --port looks at that port."
-OK, WRONG, NOTE, NONE = "ok", "wrong", "note", "none"
-
-
-class Here:
-    """The machine that is looked at.
-
-    root     the folder that its file system begins in
-    proc     its table of processes; by default below *root*
-    port     path of the port that is asked about, or None
-    environ  dict
-    uid, gids  who asks: int, set of int
-    now_s    its clock, seconds since 1970
-    """
-
-    def __init__(self, root: str = "/", proc=None, port=None, environ=None, uid=None, gids=None, now_s=None):
-        self.root, self.port = root, port
-        self.proc = proc or self.path("/proc")
-        self.environ = os.environ if environ is None else environ
-        self.uid = os.geteuid() if uid is None else uid
-        self.gids = {os.getegid(), *os.getgroups()} if gids is None else gids
-        self.now_s = time.time() if now_s is None else now_s
-
-    def path(self, path: str) -> str:
-        return path if self.root == "/" else self.root + path
-
-    def text(self, path: str) -> str:
-        """Return the first KiB of a file, "" when it cannot be read."""
-        try:
-            with open(self.path(path), "rb") as file:
-                return file.read(1024).rstrip(b"\0\n").decode("utf-8", "replace")
-        except OSError:
-            return ""
-
-    def names(self, folder: str) -> list:
-        try:
-            return sorted(os.listdir(self.path(folder)))
-        except OSError:
-            return []
-
-    @property
-    def state(self) -> str:
-        """The folder that agents' state lies in (files.state_folder)."""
-        base = self.environ.get("XDG_STATE_HOME") or os.path.join(self.environ.get("HOME", "/"), ".local", "state")
-        return self.environ.get("CLAWLITE_STATE") or os.path.join(base, "clawlite")
-
-    def may(self, path: str, bits: int) -> bool:
-        """Return whether who asks may do *bits* (4 read, 2 write, 1 search) with the file at *path*, by its owner, group and mode."""
-        try:
-            found = os.stat(path)
-        except OSError:
-            return False
-        if self.uid == 0:
-            return True
-        shift = 6 if found.st_uid == self.uid else 3 if found.st_gid in self.gids else 0
-        return found.st_mode >> shift & bits == bits
 
 
 def main(args: list) -> int:

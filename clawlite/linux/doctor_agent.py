@@ -3,7 +3,7 @@ import os
 import stat
 from shlex import quote
 
-from clawlite.linux.doctor import NONE, OK, WRONG
+from clawlite.linux.doctor_here import NONE, OK, WRONG
 
 LEAST_BYTES = 16 << 20          # so much room is wanted for logs, memory and a new version
 

@@ -6,7 +6,7 @@ import tempfile
 from datetime import datetime, timezone
 
 from clawlite.core.errors import ClawError
-from clawlite.linux.doctor import NONE, NOTE, OK, WRONG
+from clawlite.linux.doctor_here import NONE, NOTE, OK, WRONG
 
 PYTHON = (3, 11)
 EARLIEST = 1735689600           # 2025-01-01: no clock that is right says less

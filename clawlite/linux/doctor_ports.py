@@ -1,7 +1,7 @@
 """Serial ports: whether this person may open them, who has them open, and locks that a dead program left."""
 import os
 
-from clawlite.linux.doctor import NONE, NOTE, OK, WRONG
+from clawlite.linux.doctor_here import NONE, NOTE, OK, WRONG
 
 PREFIXES = ("ttyACM", "ttyUSB")
 LOCKS = ("/run/lock", "/var/lock")

@@ -7,6 +7,7 @@ import _thread
 import os
 
 from clawlite.linux.jsontext import dumps
+from clawlite.linux.telemetry_event import shown
 from clawlite.linux.worker import Worker
 
 WAITING = 4096                  # events in one queue
@@ -92,11 +93,6 @@ def exporter(record: list, about) -> Exporter:
     else:
         sink = {CONSOLE: _console, FILE: _file(target), SQLITE: _sqlite(target)}[kind]
     return Exporter(sink, most, flush_ms)
-
-
-def shown(event: dict) -> dict:
-    """Return *event* as exporters for people have it: without the nanoseconds."""
-    return {key: value for key, value in event.items() if key != "time_ns"}
 
 
 def _lines(events: list) -> bytes:

@@ -7,8 +7,7 @@ import os
 
 from clawlite.core.errors import ClawError
 from clawlite.linux.jsontext import dumps
-from clawlite.linux.telemetry import BOUNDS_MS
-from clawlite.linux.exporters import shown
+from clawlite.linux.telemetry_event import BOUNDS_MS, shown
 
 TIMEOUT_MS = 10000
 _SIGNALS = ("/v1/traces", "/v1/logs", "/v1/metrics")

@@ -10,19 +10,17 @@ from clawlite.core import effect as E
 from clawlite.core.clock import iso8601
 from clawlite.core.image import TELEMETRY
 from clawlite.core.render import canonical
+from clawlite.linux.telemetry_event import BOUNDS_MS
 
 PLACEHOLDER = "[REDACTED]"
 MOST_TEXT = 1024                # characters of arguments, or of a result
 SNAPSHOT_MS = 10000             # metrics go out so often, while anything happens
-BOUNDS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000)
 _PROVIDER_CODES = (-32020, -32021)      # their messages may quote what a provider answered
 _PREDICTION = ("world_model", "tool", "status", "code", "risk", "uncertainty", "cost", "duration_ms")
 _FIELDS = {
     "tool.call": ("tool", "caller", "status", "code", "duration_ms", "action", "rule_id", "request_id", "again"),
     "lifecycle.transition": ("from", "to", "duration_ms"),
 }
-
-
 _SHAPE = ([(5, str, str, -(1 << 32), -(1 << 32))], [str], [str], float, bool, bool)     # core/header.py
 
 

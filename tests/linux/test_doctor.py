@@ -10,7 +10,7 @@ import pytest
 from agents import ROOT, clawlite, environment, linux, without_root_rights
 
 from clawlite.linux import doctor, doctor_agent, doctor_machine, doctor_ports
-from clawlite.linux.doctor import NONE, NOTE, OK, WRONG, Here
+from clawlite.linux.doctor_here import NONE, NOTE, OK, WRONG, Here
 
 NOW = 1780000000
 SOMEBODY = 12345                # a user id and a group id of nobody here
@@ -276,6 +276,6 @@ def test_exit_codes_and_json(tmp_path):
 
 
 def test_it_needs_no_package():
-    code = "import sys; from clawlite.linux.doctor import Here, examine; examine(Here()); print(sorted(set(sys.modules) & {'click', 'serial', 'yaml'}))"
+    code = "import sys; from clawlite.linux.doctor import examine; from clawlite.linux.doctor_here import Here; examine(Here()); print(sorted(set(sys.modules) & {'click', 'serial', 'yaml'}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.stdout == "[]\n", done.stderr
