@@ -5,8 +5,8 @@
 """
 import typing
 
-from clawlite.host import board_audit, board_heap, board_stores, boards, chain, channels, compiler, guards, slot, trust, worlds
-from clawlite.host.board_profile import Ability, Profile, has
+from clawlite.host import board_audit, board_heap, board_pins, board_stores, boards, chain, channels, compiler, guards, slot, trust, worlds
+from clawlite.host.board_profile import Ability, Profile
 from clawlite.host.document import LinePlace
 from clawlite.host.problems import ManifestErrors, Problem, Problems
 
@@ -95,9 +95,7 @@ def wants(manifest, board: Profile, known: list = ()) -> list[Problem]:
     _sandbox(manifest, board, known, problems)
     _messages(manifest, board, problems)
     _stores(manifest, board, known, problems)
-    for index, pin in enumerate(manifest.settings.pins):
-        _pin(manifest, board, index, pin, known, problems)
-    _safe_pin(manifest, board, problems)
+    board_pins.wants(manifest, board, lambda can, otherwise: _other(known, can, otherwise), problems)
     return problems.found
 
 
@@ -249,41 +247,6 @@ def _stores(manifest, board: Profile, known: list, problems: Problems) -> None:
     for ability, wants_of in (("memory", board_stores.wants), ("audit", board_audit.wants)):
         if board.runtime == "micropython" and ability in board.abilities:
             wants_of(manifest, board, lambda can, otherwise: _other(known, can, otherwise), problems)
-
-
-def _pin(manifest, board: Profile, index: int, pin, known: list, problems: Problems) -> None:
-    place, pins = manifest.settings.place, board.pins
-    able = {"adc": pins.adc, "pwm": pins.pwm, "input": pins.digital, "output": pins.digital}[pin.kind]
-    reserved = next((why for where, why in (pins.reserved or {}).items() if has([where], pin.pin)), None)
-    hint = f"pins for {pin.kind} on {board.name}: {', '.join(able)}" if able else _other(
-        known, lambda b: bool(b.pins.adc if pin.kind == "adc" else b.pins.pwm), f"no pin of kind {pin.kind}")
-    if reserved and not has(able, pin.pin):
-        problems.add(place, ("pins", index, "pin"), f"pin {pin.pin} of {board.name} is reserved: {reserved}", hint=hint)
-    elif not any(has(spans, pin.pin) for spans in (pins.digital, pins.adc, pins.pwm)):
-        problems.add(place, ("pins", index, "pin"), f"{board.name} has no pin {pin.pin}", hint=hint)
-    elif not has(able, pin.pin):
-        problems.add(place, ("pins", index, "kind"), f"pin {pin.pin} of {board.name} cannot be {_AS[pin.kind]}", hint=hint)
-    elif pin.kind == "output" and has(pins.input_only, pin.pin):
-        problems.add(place, ("pins", index, "kind"), f"pin {pin.pin} of {board.name} is an input only", hint=hint)
-    elif pin.pull and has(pins.input_only, pin.pin):
-        problems.add(place, ("pins", index, "pull"), f"pin {pin.pin} of {board.name} has no pull resistor", hint="put one on the board, or choose another pin")
-
-
-def _safe_pin(manifest, board: Profile, problems: Problems) -> None:
-    """The safe-mode pin is read at each start, with its pull-up."""
-    pin = manifest.settings.boot.safe_pin if manifest.settings.boot else None
-    if pin is None or board.runtime != "micropython":
-        return
-    path, others = ("boot", "safe_pin"), [other.name for other in manifest.settings.pins if other.pin == pin]
-    if others:
-        problems.add(manifest.settings.place, path, f"pin {pin} is {others[0]} already", hint="a button that keeps the agent from starting needs a pin of its own")
-    elif not has(board.pins.digital, pin):
-        problems.add(manifest.settings.place, path, f"{board.name} has no digital pin {pin}", hint=f"digital pins on {board.name}: {', '.join(board.pins.digital)}")
-    elif has(board.pins.input_only, pin):
-        problems.add(manifest.settings.place, path, f"pin {pin} of {board.name} has no pull-up", hint="choose a pin that can be an output too")
-
-
-_AS = {"adc": "read as ADC", "pwm": "driven as PWM", "input": "an input", "output": "an output"}
 
 
 def _other(known: list, can, otherwise: str) -> str:

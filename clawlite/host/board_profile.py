@@ -53,17 +53,28 @@ class Messages(Strict):
 
 
 class Pins(Strict):
-    """Pins by number: lists of "N" and "N-M".  input_only: those that drive nothing; reserved: {"N-M": what they are for}."""
+    """Pins by number: lists of "N" and "N-M".  input_only: those that drive nothing; reserved: {"N-M": what they are for}.
+
+    pwm_shared  {"N-M": "O-P"}: N and O are one channel of PWM, N+1 and O+1 the next, and so on
+    pwm_most    how many pins can be driven as PWM at once, where that is fewer than there are
+    """
     simulated: bool
     digital: Spans
     adc: Spans
     pwm: Spans
     input_only: Spans | None = None
+    pwm_shared: dict[str, Text] | None = None
+    pwm_most: Count | None = None
     reserved: dict[str, Text] | None = None
 
     @staticmethod
     def more(value: dict, report) -> None:
-        for field in ("digital", "adc", "pwm", "input_only", "reserved"):
+        shared_with = value.get("pwm_shared")
+        for first, other in shared_with.items() if isinstance(shared_with, dict) else ():
+            two = span(first), span(other) if isinstance(other, str) else None
+            if isinstance(other, str) and two[0] and (two[1] is None or two[1][1] - two[1][0] != two[0][1] - two[0][0]):
+                report(("pwm_shared", first), "", f"as many pins as {first} are, such as \"16-28\" for \"0-12\"", quoted(other))
+        for field in ("digital", "adc", "pwm", "input_only", "reserved", "pwm_shared"):
             spans = value.get(field)
             for index in spans if isinstance(spans, dict) else range(len(spans)) if isinstance(spans, list) else ():
                 text = index if isinstance(spans, dict) else spans[index]
@@ -126,6 +137,14 @@ def span(text: str):
 def has(spans, pin: int) -> bool:
     """Return whether *pin* is in *spans*, a list of "N" and "N-M" or None."""
     return any(first <= pin <= last for first, last in map(span, spans or ()))
+
+
+def shared(spans, pin: int) -> int:
+    """Return the lowest pin that is on one channel with *pin*, by *spans* {"N-M": "O-P"} or None."""
+    for first, other in (spans or {}).items():
+        if has([other], pin):
+            return span(first)[0] + pin - span(other)[0]
+    return pin
 
 
 def read(path: str) -> Profile:

@@ -88,6 +88,17 @@ def test_pins_of_a_profile_fit_each_other(name):
     assert not numbers["reserved"] & numbers["digital"] and not numbers["pwm"] & numbers["input_only"]
 
 
+@pytest.mark.parametrize("name", ["pico", "pico-w", "pico2", "pico2-w", "rpi-4", "rpi-5"])
+def test_pins_on_one_channel_of_pwm_are_those_of_the_datasheets(name):
+    """RP2040 4.5.2, RP2350 12.5.2: GPIO n is on slice (n / 2) mod 8, A or B.  BCM2711 5.3: PWM0_0 on 12 and 18, PWM0_1 on 13 and 19."""
+    pins = boards.profile(name).pins
+    channel = {"rpi-4": {12: 0, 18: 0, 13: 1, 19: 1}.get, "rpi-5": lambda pin: pin}.get(name, lambda pin: (pin // 2 % 8, pin % 2))
+    numbers = [pin for pin in range(48) if board_profile.has(pins.pwm, pin)]
+    for one in numbers:
+        for other in numbers:
+            assert (board_profile.shared(pins.pwm_shared, one) == board_profile.shared(pins.pwm_shared, other)) == (channel(one) == channel(other)), (one, other)
+
+
 def test_the_documentation_has_the_profiles_facts():
     rows = [line for line in (ROOT / "docs/boards.md").read_text().splitlines() if line.startswith("| `")]
     for profile in boards.load_all():
@@ -118,6 +129,7 @@ def mistakes(tmp_path, old: str, new: str) -> str:
     ('"log", ', '"logs", ', 'did you mean "log"?'),
     ('"ram_bytes", "heap_bytes"', '"ram_byte", "heap_bytes"', 'boards/mine.toml:12: unchecked[0]: a profile has no field "ram_byte" - did you mean "ram_bytes"?'),
     ('adc = ["32-39"]', 'adc = ["39-32"]', 'boards/mine.toml:41: pins.adc[0]: expected a pin or a range of pins up to 65535, such as "4" or "0-22", found "39-32"'),
+    ('[pins.reserved]', '[pins.pwm_shared]\n"12-13" = "18-20"\n\n[pins.reserved]', 'pins.pwm_shared["12-13"]: expected as many pins as 12-13 are, such as "16-28" for "0-12", found "18-20"'),
     ('"6-11" =', '"6..11" =', 'pins.reserved["6..11"]: expected a pin or a range of pins'),
     ('links = ["wifi"]', 'links = ["lora"]', 'boards/mine.toml:26: network.links[0]: expected "ethernet" or "wifi", found "lora"'),
     ("[network]", "[network", "boards/mine.toml:25: not TOML: "),
@@ -154,6 +166,13 @@ REST = REFLEX[2:]
     ("pico", REFLEX, "40 input", ["clawlite.toml:4: pins[0].pin: pico has no pin 40 - pins for input on pico: 0-22, 25-28"]),
     ("esp32", REFLEX, "33 output, 34 output", ["clawlite.toml:9: pins[1].kind: pin 34 of esp32 is an input only - "]),
     ("esp32", REFLEX, "34 input, 34 pwm", ["clawlite.toml:9: pins[1].kind: pin 34 of esp32 cannot be driven as PWM - "]),
+    ("pico", REFLEX, "3 pwm, 2 pwm, 19 pwm", ["clawlite.toml:12: pins[2].pin: pins 3 (p0) and 19 of pico are one PWM channel: both would get the same signal - free for PWM: 0, 1, 4, 5, "]),
+    ("pico2-w", REFLEX, "28 pwm, 12 pwm", ["clawlite.toml:8: pins[1].pin: pins 28 (p0) and 12 of pico2-w are one PWM channel"]),
+    ("rpi-4", REFLEX, "18 pwm, 13 pwm, 12 pwm", ["clawlite.toml:12: pins[2].pin: pins 18 (p0) and 12 of rpi-4 are one PWM channel: both would get the same signal - no channel is left: drive"]),
+    ("rpi-zero-w", REFLEX, "13 pwm, 19 pwm", ["clawlite.toml:8: pins[1].pin: pins 13 (p0) and 19 of rpi-zero-w are one PWM channel: both would get the same signal - free for PWM: 12, 18"]),
+    ("esp32-c3", REFLEX, "0 pwm, 1 pwm, 2 pwm, 3 pwm, 4 pwm, 5 pwm, 6 pwm", ["clawlite.toml:28: pins[6].pin: esp32-c3 drives 6 pins as PWM, and this is one more - drive it as an output"]),
+    ("pico", REFLEX, "3 pwm, 3 output", ["clawlite.toml:8: pins[1].pin: pin 3 is p0 already - what is driven has one name"]),
+    ("rpi-5", REFLEX, "4 input, 4 output", ["clawlite.toml:8: pins[1].pin: pin 4 is p0 already"]),
     ("rpi-5", REFLEX, "4 adc, 12 pwm, 13 output", ["clawlite.toml:5: pins[0].kind: pin 4 of rpi-5 cannot be read as ADC - no pin of kind adc, or another board: esp32, "]),
 ])
 def test_what_a_board_cannot_honour(tmp_path, board, values, pins, said):
@@ -172,6 +191,15 @@ def test_the_last_that_is_honoured(tmp_path):
     assert found["warnings"] == []
     assert [(Path(w["file"]).name, w["line"], w["message"]) for w in build.build(str(tmp_path), board="sim")["warnings"]] == [
         ("clawlite.toml", 2, "this version drives no pin of sim: they are simulated")]
+
+
+@pytest.mark.parametrize("board, pins", [
+    ("rpi-5", "12 pwm, 13 pwm, 18 pwm, 19 pwm"), ("rpi-4", "12 pwm, 19 pwm, 18 output"), ("pico", "2 pwm, 3 pwm, 20 pwm, 19 output, 28 adc, 12 pwm"),
+    ("pico", "5 input, 5 input"), ("esp32-c3", "0 pwm, 1 pwm, 2 pwm, 3 pwm, 4 pwm, 5 pwm, 6 output")])
+def test_channels_of_pwm_that_fit_beside_each_other(tmp_path, board, pins):
+    """RP1 has a channel for each; A and B of a slice have one frequency, which is the same for every pin here."""
+    project(tmp_path, *REFLEX, pins=pins)
+    assert check.check(str(tmp_path), board)["not_built"] == []
 
 
 def test_a_sandbox_may_let_its_children_say_more_than_a_result_holds(tmp_path):
