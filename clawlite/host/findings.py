@@ -101,6 +101,9 @@ def _unused(manifest) -> list[dict]:
         for index, path in enumerate(denied):
             if not any(is_within(path, mount) or is_within(mount, path) for mount, _ in mounts):
                 say(f"denied_paths: {quoted(files.denied_paths[index])} lies outside every mount, where nothing can be reached anyway", "filesystem", "denied_paths", index)
+    for index, (path, _) in enumerate(mounts if mode in (profile.SCOPED, profile.READ_ONLY) else ()):
+        if (over := next((one for one in denied if is_within(path, one)), None)) is not None:
+            say(f"mount_paths: {quoted(path)} lies in {quoted(over)}, which is denied: no tool sees it", "filesystem", "mount_paths", index)
     names = [tool.name for tool in manifest.tools + skills.as_tools(manifest)] + [skill.name for skill in manifest.skills]
     for policy in manifest.policies:
         for index, rule in enumerate(policy.spec.rules):

@@ -1,7 +1,7 @@
 """What is valid CKP and cannot be meant: a protection that says nothing, or other than its maker reads.  An error each, when an image is built.
 
 hosts     of ``allowed_hosts`` that no host matches: with a scheme, a port, a path, a ``*`` elsewhere than first
-paths     mounts that are relative, climb (``..``), or stand twice
+paths     that mean no file (paths.py); mounts that are relative, or stand twice
 secrets   an injection that a level does not have, a ``secret_ref`` that is a secret itself or more than a name
 rules     two of a policy with one id
 What is only odd is a warning: findings.py.
@@ -12,6 +12,7 @@ from clawlite.core.errors import SandboxDenied
 from clawlite.core.netaddress import address_of
 from clawlite.core.netrules import parse_host
 from clawlite.core.policy import normalise
+from clawlite.host.paths import MOST, mistake
 from clawlite.host.problems import quoted
 from clawlite.scan.leaks import find as secrets_in
 
@@ -25,7 +26,7 @@ def refuse(manifest) -> None:
     if manifest.sandbox:
         capabilities = manifest.sandbox.spec.capabilities
         _hosts(manifest, capabilities and capabilities.network)
-        _mounts(manifest, capabilities and capabilities.filesystem)
+        _paths(manifest, capabilities and capabilities.filesystem)
         _injection(manifest, capabilities and capabilities.secrets)
         limits = manifest.sandbox.spec.resource_limits
         if limits and (limits.memory_mb or 0) > MOST_MB:
@@ -74,20 +75,27 @@ def _is_name(text: str) -> bool:
         return False
 
 
-def _mounts(manifest, files) -> None:
+def _paths(manifest, files) -> None:
+    """Of a sandbox: mounts, and what is denied in them."""
+    at = "capabilities", "filesystem"
+    for field, paths in (("mount_paths", [mount.path for mount in files.mount_paths or []]), ("denied_paths", files.denied_paths or [])) if files else ():
+        for index, path in enumerate(paths):
+            wrong = mistake(path)
+            if wrong:
+                manifest.problem(manifest.sandbox, at + (field, index) + ("path",) * (field == "mount_paths"), "", wrong[0], quoted(path), wrong[1])
+        if len(paths) > MOST:
+            manifest.problem(manifest.sandbox, at + (field,), "", f"at most {MOST} paths", str(len(paths)), "name the folder that they lie in", key=True)
     seen = {}
     for index, mount in enumerate(files.mount_paths or [] if files else []):
-        path, at = normalise(mount.path), ("capabilities", "filesystem", "mount_paths", index, "path")
-        if mount.path.startswith("~") or path is None:
-            continue                    # said elsewhere
+        path, where = normalise(mount.path), at + ("mount_paths", index, "path")
+        if mistake(mount.path):
+            continue
         if not mount.path.startswith("/"):
-            manifest.problem(manifest.sandbox, at, "", "a path from the root", quoted(mount.path),
+            manifest.problem(manifest.sandbox, where, "", "a path from the root", quoted(mount.path),
                              f"write {quoted(normalise(mount.path, '/'))}, or {quoted(path)} for a folder of the agent's own")
-        elif ".." in mount.path.split("/"):
-            manifest.problem(manifest.sandbox, at, "", "a path without ..", quoted(mount.path), f"write {quoted(path)}, if that is meant")
         elif path in seen:
             _, line = manifest.sandbox.where("capabilities", "filesystem", "mount_paths", seen[path])
-            manifest.problem(manifest.sandbox, at, f"{quoted(path)} is mounted already (line {line})", hint="one entry for each path, ro or rw")
+            manifest.problem(manifest.sandbox, where, f"{quoted(path)} is mounted already (line {line})", hint="one entry for each path, ro or rw")
         seen.setdefault(path, index)
 
 
@@ -106,6 +114,10 @@ def _rules(manifest, policy) -> None:
             manifest.problem(policy, ("rules", index, "id"), f"this policy has a rule {quoted(rule.id)} already (line {line})",
                              hint="the log and the audit name rules by their ids: give each its own")
         seen.setdefault(rule.id, index)
+        within = rule.conditions.path_within if rule.conditions else None
+        wrong = None if within is None else mistake(within)
+        if wrong:
+            manifest.problem(policy, ("rules", index, "conditions", "path_within"), "", wrong[0], quoted(within), wrong[1])
 
 
 def _secret(manifest, primitive, text: str) -> None:

@@ -4,7 +4,6 @@
 the thing is built.  An operator's agent (``serve`` over a manifest) is built all the same where an answer at use can say it:
 methods of swarms answer -32601, built-in tools without what they need -32010.
 """
-from clawlite.core.policy import normalise
 from clawlite.core.profile import NONE
 from clawlite.host import channels, memories, registry, remotes, sandboxes, telemetries, worlds
 from clawlite.host.chain import BUILTIN_ENDPOINTS
@@ -97,13 +96,6 @@ def _sandbox(manifest, sandbox) -> None:
     for field in sandboxes.LIMITS if limits is not None else ():
         if getattr(limits, field) == 0:
             manifest.problem(sandbox, ("resource_limits", field), "", "a limit of at least 1", "0", hint="leave it out for no limit", key=True)
-    files = spec.capabilities.filesystem if spec.capabilities else None
-    paths = [(("mount_paths", index, "path"), mount.path) for index, mount in enumerate(files.mount_paths or ())] if files else []
-    paths += [(("denied_paths", index), path) for index, path in enumerate(files.denied_paths or ())] if files else []
-    for where, path in paths:
-        if path.startswith("~") or normalise(path) is None:
-            manifest.problem(sandbox, ("capabilities", "filesystem") + where, "", "a path from the root, or below /workspace", quoted(path),
-                            hint="no home is known where this is built" if path.startswith("~") else "")
     if spec.level != "none":
         return
     if spec.capabilities is not None and any(tool.function for tool in manifest.tools):

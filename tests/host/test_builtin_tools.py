@@ -110,10 +110,10 @@ def files(**more) -> dict:
 
 def test_paths_of_a_sandbox_are_absolute_in_the_image(tmp_path):
     mounts = [{"path": path, "permissions": "rw"} for path in ("/workspace/", "/workspace/data", "/srv//y", "/")]
-    image = build(tmp_path, "read-file", sandbox=files(mount_paths=mounts, denied_paths=["private", "./a/..", "/etc/shadow/"]))
+    image = build(tmp_path, "read-file", sandbox=files(mount_paths=mounts, denied_paths=["private", ".", "./a//b/", "/etc/shadow/"]))
     profile = Profile(image.section(layout.SANDBOX))
     assert [path for path, _ in profile.mounts] == ["/workspace", "/workspace/data", "/srv/y", "/"]
-    assert profile.denied == ["/workspace/private", "/workspace", "/etc/shadow"]
+    assert profile.denied == ["/workspace/private", "/workspace", "/workspace/a/b", "/etc/shadow"]
 
 
 @pytest.mark.parametrize("path, said", [("~/.ssh", "no home is known"), ("", "a path from the root"), ("x" * 4097, "a path from the root")])
