@@ -47,7 +47,7 @@ _ATTRIBUTES = ["setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr"
 # What the warden does for a child, or refuses (modes.py).
 _ASKED = ["chmod", "fchmodat", "fchmod", "fchown", "fchown32", "utimensat", "utimensat_time64"]
 FLAGS = [0x40086602, 0x40046602, 0x401C5820]           # FS_IOC_SETFLAGS on 64 and on 32 bits, FS_IOC_FSSETXATTR
-# Without a pid namespace these reach any process of the same user; 0 means the caller itself.
+# These reach any process of the same user that has a number here; 0 means the caller itself.
 _OF_SELF = ["prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"]
 _SIGNALS = ["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal"]
 
@@ -91,8 +91,7 @@ def own(rules: Rules, machine: str) -> bytes:
             program.refuse(name)
         _buffers(program)
         _shared(program)
-    if rules.landlock:
-        _neighbours(program, rules)
+    (_neighbours if rules.landlock else _warden)(program, rules)
     return program.code()
 
 
@@ -163,6 +162,16 @@ def _shared(program):
         program.add(_JEQ, MAP_SHARED | MAP_ANONYMOUS, 0, 1)
         program.add(_RET, ERRNO | EPERM)
         program.end()
+
+
+def _warden(program, rules: Rules):
+    """In a pid namespace only the warden is out of the tool's reach: it is pid 1, of the same user, and has limits and a priority too."""
+    for name in _OF_SELF:
+        program.refuse_values(name, 0, [1])
+    program.refuse_values("setpriority", 0, [2])        # all of the user's
+    program.refuse_values("setpriority", 1, [1])
+    program.refuse_values("ioprio_set", 0, [3])
+    program.refuse_values("ioprio_set", 1, [1])
 
 
 def _neighbours(program, rules: Rules):

@@ -112,6 +112,18 @@ def test_the_agent_cannot_be_reached(place):
     assert place.ask(agent=True)["pid"] == agent["pid"]
 
 
+def test_the_warden_keeps_its_limits_and_its_time(place):
+    body = """    pid, two = os.getppid(), ctypes.create_string_buffer(64)
+    return [system_call('prlimit64', pid, number, two, None) for number in range(16)] + [
+        system_call('sched_setaffinity', pid, 8, two), system_call('sched_setparam', pid, two), system_call('sched_setscheduler', pid, 0, two),
+        system_call('sched_setattr', pid, two, 0)] + [system_call('setpriority', *one) for one in ((0, pid, 19), (2, 0, 19), (2, os.getuid(), 19))] + [
+        system_call('ioprio_set', *one) for one in ((1, pid, 0), (3, 0, 0), (3, os.getuid(), 0))]
+"""
+    assert set(place.python(body)) == {"EPERM"}
+    own = "    return [tried(os.setpriority, 0, 0, 19), tried(os.sched_setaffinity, 0, os.sched_getaffinity(0)), tried(resource.setrlimit, 7, (32, 32))]\n"
+    assert place.python("    import resource\n" + own) == ["open"] * 3
+
+
 def test_no_secret_of_the_agent_is_inside(place):
     body = """    found = []
     for name in os.listdir('/proc') if not tried(os.listdir, '/proc') != 'open' else ['self']:

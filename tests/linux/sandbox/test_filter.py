@@ -143,6 +143,14 @@ def test_neighbours_in_profile_l(machine):
     assert _says(machine, "kill", -1, 9, rules=two) == ERRNO | 1
 
 
+@pytest.mark.parametrize("machine", sorted(TABLES))
+def test_the_warden_in_profile_n(machine):
+    for name in seccomp._OF_SELF:
+        assert [_says(machine, name, pid) for pid in (1, 1 | 1 << 32, 0, 7)] == [ERRNO | 1, ERRNO | 1, ALLOW, ALLOW]
+    assert [_says(machine, "setpriority", *one) for one in ((0, 1), (2, 0), (2, 9), (0, 0), (0, 7), (1, 0))] == [ERRNO | 1] * 3 + [ALLOW] * 3
+    assert [_says(machine, "ioprio_set", *one) for one in ((1, 1), (3, 0), (1, 0), (1, 7))] == [ERRNO | 1] * 2 + [ALLOW] * 2
+
+
 def test_memory_that_no_process_has_mapped():
     for name in seccomp._UNCOUNTED:
         assert _says(X86_64, name) == ALLOW and _says(X86_64, name, rules=Rules(False, False, True, False)) == ERRNO | 1
