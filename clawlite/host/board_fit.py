@@ -5,7 +5,8 @@
 """
 import typing
 
-from clawlite.host import board_audit, board_heap, board_pins, board_stores, boards, chain, channels, compiler, guards, slot, trust, worlds
+from clawlite.host import (board_audit, board_heap, board_pins, board_stores, boards, chain, channels, compiler, guards, registry, slot, trust,
+                           worlds)
 from clawlite.host.board_profile import Ability, Profile
 from clawlite.host.document import LinePlace
 from clawlite.host.problems import ManifestErrors, Problem, Problems
@@ -127,13 +128,14 @@ def _abilities(manifest, board: Profile, known: list, problems: Problems) -> Non
     """But for those of the network.  What is no ability (of a provider that this version does not have) is refused anyway."""
     for ability in compiler.requires(manifest):
         if ability in _ABILITIES and ability not in board.abilities:
-            place, path = _where(manifest, ability)
-            problems.add(place, path, f"this needs {ability}, which {board.name} does not have",
-                         hint=_other(known, lambda b: ability in b.abilities, _INSTEAD.get(ability, "leave it out")))
+            hint = _other(known, lambda b: ability in b.abilities, _INSTEAD.get(ability, "leave it out"))
+            tools = [tool for tool in manifest.tools if tool.function is None and not tool.spec.composite and registry.ability(tool.name) == ability]
+            for place, path in [(tool.told, ()) for tool in tools] or [_where(manifest, ability)]:
+                problems.add(place, path, f"this needs {ability}, which {board.name} does not have", hint=hint)
 
 
 def _where(manifest, ability: str) -> tuple:
-    """Return (place, path) of what needs an ability."""
+    """Return (place, path) of what needs an ability and is no built-in tool."""
     for provider in manifest.providers:
         if provider.spec.endpoint == f"builtin:{ability}":
             return provider.place, ("endpoint",)
@@ -154,8 +156,8 @@ def _where(manifest, ability: str) -> tuple:
         if ability == channels.ability(channel):
             return channel.place, ("type",)
     for tool in manifest.tools:
-        if ability == "tools" or ability == ("pins" if tool.function is None else "tools.py"):
-            return tool.place, ()
+        if ability == "tools" or ability == "tools.py" and tool.function:
+            return tool.told, ()
     for policy in manifest.policies:
         for index, rule in enumerate(policy.spec.rules):
             if ability == "log" and rule.action == "audit-only":
@@ -209,7 +211,7 @@ def _network(manifest, board: Profile, known: list, problems: Problems) -> None:
 def _sandbox(manifest, board: Profile, known: list, problems: Problems) -> None:
     if manifest.sandbox is None:
         if manifest.tools and "process" not in board.sandbox.levels:
-            problems.add(manifest.tools[0].place, (), "no Sandbox is declared, and that means the most restrictive one: level process, "
+            problems.add(manifest.tools[0].told, (), "no Sandbox is declared, and that means the most restrictive one: level process, "
                          f"which {board.name} does not have", hint="declare sandbox: { inline: { level: none } } to run tools in the agent's own process")
         return
     spec, place = manifest.sandbox.spec, manifest.sandbox.place

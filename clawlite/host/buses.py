@@ -67,7 +67,7 @@ def records(manifest) -> list:
     for tool in manifest.tools:
         kind = OF_TOOLS.get(tool.name) if tool.origin == "registry" else None
         if kind and not any(bus.kind == kind for bus in buses):
-            manifest.problems.add(tool.place, (), f"{tool.name} has no bus that it may use", hint=f'declare [[buses]] with kind = "{kind}" in clawlite.toml; kinds: {one_of(KINDS)}')
+            manifest.problems.add(tool.told, (), f"{tool.name} has no bus that it may use", hint=f'declare [[buses]] with kind = "{kind}" in clawlite.toml; kinds: {one_of(KINDS)}')
     return [[bus.name, KINDS.index(bus.kind), bus.bus or 0, bus.device or 0, bus.mode or 0, bus.speed_hz or SPEED_HZ, list(bus.addresses or []),
              list(bus.devices or []), _simulated(bus)] for bus in buses]
 

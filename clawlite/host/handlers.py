@@ -21,7 +21,7 @@ def bind(tools: list, functions: list, problems: Problems) -> None:
             continue
         owner = _owner(tool)
         if owner:
-            problems.add(tool.place, (), f"the tool {quoted(tool.name)} comes from {owner}, and {FILE} has a function "
+            problems.add(tool.told, (), f"the tool {quoted(tool.name)} comes from {owner}, and {FILE} has a function "
                          f"{function.function} (line {function.line})", hint="rename one of them")
             continue
         tool.function = function

@@ -83,7 +83,8 @@ class Manifest:
     def problem(self, primitive: Primitive, path: tuple, message: str, expected: str = "", found: str = "",
                 hint: str = "", key: bool = False) -> None:
         """Add a problem of a later stage at *path* in the spec of *primitive*; ``raise_problems`` raises them together."""
-        self.problems.add(primitive.place, path, message, expected, found, hint, key)
+        own = primitive.entry is None
+        self.problems.add(primitive.told, path if own else (), message, expected, found, hint, key and own)
 
     def check_handlers(self) -> None:
         """Add a problem for each tool that no function, registry, MCP server or skill answers: valid CKP, but not buildable."""

@@ -27,6 +27,7 @@ class Primitive:
     origin    "file", "inline", "registry", "remote" (another registry) or "function" (tools.py alone)
     place     where the fields of the spec stand
     function  for a tool: the ``signature.Function`` that handles it, or None
+    told      where a maker is told of it: in a file of theirs, or where the manifest names a document of this package
     """
     kind: str
     name: str
@@ -38,6 +39,11 @@ class Primitive:
     origin: str
     place: Place | LinePlace
     function: object = None
+    entry: Place = None             # where the manifest names a document of this package
+
+    @property
+    def told(self) -> Place | LinePlace:
+        return self.entry or self.place
 
     @property
     def file(self) -> str:
@@ -83,7 +89,7 @@ class Raws:
             return None
         word = KINDS[raw.kind][1]
         return Primitive(raw.kind, metadata.name, version, metadata.labels or {}, metadata.annotations or {}, spec,
-                         raw.uri or f"claw://local/{word}/{metadata.name}", raw.origin, place)
+                         raw.uri or f"claw://local/{word}/{metadata.name}", raw.origin, place, None, raw.entry if raw.origin == "registry" else None)
 
     def _report(self, place):
         return lambda path, *args, **named: self.problems.add(place, path, *args, **named)

@@ -307,6 +307,20 @@ def test_an_ability_that_a_board_lacks(tmp_path):
         "tools.py:1: look: this needs tools.py, which mine does not have"]
 
 
+def test_a_built_in_tool_that_a_board_lacks_is_told_where_the_manifest_names_it(tmp_path):
+    names = ("sleep", "read-file", "exec-shell", "write-file")
+    project(tmp_path)
+    text = (tmp_path / "claw.yaml").read_text()
+    (tmp_path / "claw.yaml").write_text(text + "  tools:\n" + "".join(f'    - "claw://registry/clawlite/{name}@1.0.0"\n' for name in names))
+    first = text.count("\n") + 2
+    found = [line for line in refused(tmp_path, "pico") if "spec.tools" in line]
+    linux = "leave it out, or another board: linux, rpi-3b-plus, rpi-4, rpi-5, rpi-zero-2-w, rpi-zero-w"
+    assert found == [
+        f"claw.yaml:{first + 1}: spec.tools[1]: this needs files, which pico does not have - {linux}",
+        f"claw.yaml:{first + 2}: spec.tools[2]: this needs shell, which pico does not have - {linux}",
+        f"claw.yaml:{first + 3}: spec.tools[3]: this needs files, which pico does not have - {linux}"]
+
+
 @pytest.mark.parametrize("field, said", [("heap_bytes", "bytes of heap, and mine has"), ("flash_bytes", "bytes of flash, and mine has")])
 def test_an_image_that_does_not_fit(tmp_path, field, said):
     project(tmp_path)
