@@ -8,14 +8,27 @@ def openings(path: str) -> int:
 
 
 def holders(paths: list[str]) -> dict[str, list[tuple[int, str]]]:
-    """Return {path: [(process id, its name)]} of the other processes that have each of *paths* open, sorted.
+    """Return {path: [(process id, its name)]} of the other processes that have each of *paths* open, sorted; not who made a pseudo-terminal.
 
     paths  of devices; links are followed
     Processes of other users are not seen, but by root; none is where there is no /proc.
     """
     real = {path: os.path.realpath(path) for path in paths}
     pids = _open(list(real.values())) if paths else {}
-    return {path: sorted({(pid, _name(pid)) for pid in pids[real[path]] if pid != os.getpid()}) for path in paths}
+    return {path: sorted({(pid, _name(pid)) for pid in pids[real[path]] if pid != os.getpid() and not _made(pid, real[path])}) for path in paths}
+
+
+def _made(pid: int, path: str) -> bool:
+    """Return whether the process has the other end of the pseudo-terminal at *path*: it is the board."""
+    number = path.removeprefix("/dev/pts/")
+    try:
+        for fd in os.listdir(f"/proc/{pid}/fdinfo") if number.isdigit() else ():
+            with open(f"/proc/{pid}/fdinfo/{fd}") as file:
+                if f"tty-index:\t{number}\n" in file.read():
+                    return True
+    except OSError:                     # gone
+        pass
+    return False
 
 
 def _open(paths: list[str]) -> dict[str, list[int]]:
@@ -44,6 +57,6 @@ def _name(pid: int) -> str:
     except OSError:
         return "?"
     if name.startswith("python") and len(words) > 1:
-        script = [word for word in words[1:] if word and not word.startswith("-")]
-        name = os.path.basename(script[0]) if script else name
+        script = [word for word in words[1:] if word and (word == "-c" or not word.startswith("-"))]
+        name = os.path.basename(script[0]) if script and script[0] != "-c" else name
     return name

@@ -78,7 +78,7 @@ def _named(port: str, found: list) -> dict:
             return {**entry, "port": port if os.path.exists(port) else entry["port"]}
     if not os.path.exists(port):
         raise NoPort(f"{port} does not exist", next_step(found))
-    entry = _entry(port, [], None, None, port)
+    entry = _entry(port, [], None, None, os.path.abspath(port))
     _see_state([entry])
     return entry
 

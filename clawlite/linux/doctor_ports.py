@@ -76,13 +76,19 @@ def holders(proc: str, path: str) -> list:
         if not pid.isdigit() or int(pid) == os.getpid():
             continue
         try:
-            for fd in os.listdir("%s/%s/fd" % (proc, pid)):
-                if os.readlink("%s/%s/fd/%s" % (proc, pid, fd)) == real:
-                    with open("%s/%s/comm" % (proc, pid)) as file:
-                        found.add((int(pid), file.read().strip()))
+            opened = {fd: os.readlink("%s/%s/fd/%s" % (proc, pid, fd)) for fd in os.listdir("%s/%s/fd" % (proc, pid))}
+            if real in opened.values() and not any(_made(proc, pid, fd, real) for fd, name in opened.items() if name.endswith("/ptmx")):
+                with open("%s/%s/comm" % (proc, pid)) as file:
+                    found.add((int(pid), file.read().strip()))
         except OSError:                 # gone, or another user's
             pass
     return sorted(found)
+
+
+def _made(proc: str, pid: str, fd: str, path: str) -> bool:
+    """Return whether *fd* is the other end of the pseudo-terminal at *path*: that process is the board."""
+    with open("%s/%s/fdinfo/%s" % (proc, pid, fd)) as file:
+        return any(line.split() == ["tty-index:", path.removeprefix("/dev/pts/")] for line in file)
 
 
 def locks(here) -> list:

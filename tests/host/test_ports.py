@@ -3,6 +3,8 @@ import json
 import os
 import pty
 import signal
+import subprocess
+import sys
 import types
 
 import pytest
@@ -105,6 +107,35 @@ def test_who_has_a_port_open_is_named(tmp_path, machine):
             assert caught.value.exit_code == 4 and "end that program" in caught.value.hint
             done = clawlite("console", "--port", board.path, cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state")
             assert done.returncode == 4 and f"(pid {other.process.pid})" in done.stderr
+
+
+@needs_micropython
+def test_the_program_that_is_the_board_is_not_in_its_way(tmp_path, machine):
+    told = {"CLAWLITE_STATE": tmp_path / "state"}
+    with Agent(linux("sim", "--pty-link", tmp_path / "board"), tmp_path, env=told) as board:
+        board.expect("/dev/pts/", 30)
+        path = os.path.realpath(tmp_path / "board")
+        done = clawlite("doctor", "--port", path, "--json", cwd=tmp_path, **told)
+        assert [(row["state"], row["what"]) for row in json.loads(done.stdout) if row["check"] == "port"] == [("ok", f"{path} is free")]
+        with open(path, "rb") as mine, pytest.raises(ports.PortRefused) as caught:
+            raise ports.refused(mine.name)
+        assert caught.value.message == f"{path} is in use"           # by this process alone
+        script = f"import sys; held = open('{path}', 'rb'); print(1, flush=True); sys.stdin.read()"
+        with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout.readline() == b"1\n"
+            with pytest.raises(ports.PortRefused, match=rf"is in use by python[0-9.]* \(pid {other.pid}\)"):
+                ports.choose(path)
+            done = clawlite("doctor", "--port", path, "--json", cwd=tmp_path, **told)
+            other.stdin.close()
+        row, = [row for row in json.loads(done.stdout) if row["check"] == "port"]
+        assert row["state"] == "wrong" and row["mend"] == f"kill {other.pid}" and str(board.process.pid) not in row["what"]
+
+
+def test_a_port_that_nothing_lists_has_the_same_id_from_every_folder(tmp_path, monkeypatch, machine, terminal):
+    (tmp_path / "link").symlink_to(terminal)
+    monkeypatch.chdir(tmp_path)
+    assert {ports.choose(name)["id"] for name in ("link", "./link", str(tmp_path / "link"))} == {str(tmp_path / "link")}
+    assert ports.choose("link")["port"] == "link"
 
 
 @needs_micropython
