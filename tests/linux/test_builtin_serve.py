@@ -15,12 +15,12 @@ NUMBERS = itertools.count(1)
 TOOLS = ("read-file", "write-file", "edit-file", "list-directory", "memory-read", "memory-write")
 
 
-def project(folder, ws: str, mounts: list):
+def project(folder, ws: str, mounts: list, level: str = "none", **more):
     """Write an agent whose rules speak of the workspace as *ws*."""
     spec = {"identity": {"inline": {"name": "a", "personality": "You are.", "autonomy": "autonomous"}},
             "providers": [{"inline": {"name": "p", "protocol": "openai-compatible", "endpoint": "http://h/v1", "model": "m", "auth": {"type": "none"}}}],
             "tools": ["claw://registry/clawlite/%s@1.0.0" % name for name in TOOLS],
-            "sandbox": {"inline": {"name": "s", "level": "none", "capabilities": {"filesystem": {"mode": "scoped", "mount_paths": mounts}}}},
+            "sandbox": {"inline": {"name": "s", "level": level, "capabilities": {"filesystem": {"mode": "scoped", "mount_paths": mounts}}, **more}},
             "policies": [{"inline": {"name": "p", "rules": json.loads(json.dumps(RULES).replace("{ws}", ws))}}]}
     (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec}))
     done = clawlite("build", cwd=folder)
@@ -94,15 +94,19 @@ def test_a_folder_of_the_state_that_is_mounted_by_name_is_reached(tmp_path):
         assert call(agent, "read-file", path=str(tmp_path / "home/state/a/log.jsonl")) == SANDBOX_DENIED
 
 
-def test_results_are_cut_at_64_KB_and_say_so(tmp_path):
-    project(tmp_path, "/workspace", [{"path": "/workspace", "permissions": "rw"}])
+@pytest.mark.parametrize("level, most", [("none", 65536), ("process", 65536), ("process", 1000)])
+def test_results_are_cut_and_say_so(tmp_path, level, most):
+    project(tmp_path, "/workspace", [{"path": "/workspace", "permissions": "rw"}], level=level, resource_limits={"max_output_bytes": most})
     ws = tmp_path / "home/state/a/workspace"
-    ws.mkdir(parents=True)
+    (ws / "many").mkdir(parents=True)
     (ws / "big").write_bytes(b"x" * 1000000)
+    for number in range(1000):
+        (ws / "many" / ("n%0199d" % number)).touch()
     with serve(tmp_path) as agent:
         agent.initialize()
-        request = tool_call("read-file")
-        request["params"]["arguments"] = {"path": "big"}
-        agent.line(json.dumps(request))
-        result = agent.message()["result"]
-        assert len(result["content"][0]["text"]) == 65536 and result["truncated"] is True and result["original_bytes"] == 1000000
+        for name, path, size in (("read-file", "big", 1000000), ("list-directory", "many", 200999)):
+            request = tool_call(name, number=next(NUMBERS))
+            request["params"]["arguments"] = {"path": path}
+            agent.line(json.dumps(request))
+            result = agent.message()["result"]
+            assert len(result["content"][0]["text"]) == most and result["truncated"] is True and result["original_bytes"] == size

@@ -21,7 +21,7 @@ from clawlite.linux.sandbox.planned import Planned
 from clawlite.linux.wire import now_ms as clock
 
 MAX_CALLS = 16
-MAX_RESULT = 4194304            # bytes of JSON that a function may return, where the profile gives no max_output_bytes
+MAX_RESULT = 4194304            # bytes of JSON that a function may return, where the profile gives no more
 MAX_MESSAGE = 65536
 MAX_MESSAGE_TEXT = 4000         # characters of an error's message, and of its hint
 LATE_MS = 3000                  # a warden that says nothing for so long after the end of its time is ended with its sandbox
@@ -39,7 +39,7 @@ class _Call:
         self.outcome = None             # what the child said, kept until its tree is gone
         self.again = None               # what it is sent with once more, should its warden go before it began
         self.door = None
-        self.most = profile.max_output_bytes or MAX_RESULT
+        self.most = max(profile.max_output_bytes or 0, MAX_RESULT)      # what is over the tool's limit is cut where all results are
 
 
 class Engine:

@@ -140,9 +140,14 @@ def test_a_long_value_comes_whole(player):
         assert good and len(value) == size
 
 
-def test_a_value_beyond_the_limit_is_refused(player):
-    good, error = player.run(profile(max_output_bytes=1000), _function("def f():\n    return 'x' * 200000\n"))
-    assert not good and "1000 bytes" in error.message
+def test_a_value_beyond_the_limit_comes_whole_to_be_cut(player):
+    good, value = player.run(profile(max_output_bytes=1000), _function("def f():\n    return 'x' * 200000\n"))
+    assert good and len(value) == 200000
+
+
+def test_a_value_that_nobody_would_hold_is_refused(player):
+    good, error = player.run(profile(max_output_bytes=1000), _function("def f():\n    return 'x' * 5000000\n"))
+    assert not good and "4194304 bytes" in error.message
 
 
 @pytest.mark.parametrize("body, said", [
