@@ -17,6 +17,7 @@ sys.path[:0] = [str(ROOT), *(str(ROOT / "tests" / name) for name in ("", "core",
 WITHIN, LINE, IDLE_KIB = 15, 12, 100
 ODDS, SEEDS, RECORDS, MOST = 1000, 40, 20, 5
 WINDOWS = ((260, 205), (512, 208), (2048, 208))         # of firmware-host/micropython/reliable.py
+CUT_STEP = 193                  # bytes
 TEMPLATES = ("blink", "chat", "empty", "greenhouse")
 
 
@@ -76,6 +77,31 @@ def line():
     told("noise, 1 byte in 1,000: damaged records acted on", "count", [wrong], 0, "%d records sent" % (2 * SEEDS * RECORDS))
 
 
+def noise():
+    """What is read, lost and held while noise goes on, and what becomes of requests when the wire is cut."""
+    from line_damage import KINDS, LIMIT, SIZES, WINDOWS, Damage, left_open, talk
+    hurt = missed = forged = wrong = records = 0
+    held = []
+    for seed, size in enumerate(SIZES):
+        for kind in KINDS:
+            bench = Damage(seed, ODDS, kind)
+            sent = talk(bench, (size,), max(2, min(40, 4000 // size)))
+            found = bench.judged()
+            hurt, missed, forged = hurt + found[0], missed + found[1], forged + found[2]
+            records += len(sent[0]) + len(sent[1])
+            for got, wanted in ((bench.board.records, sent[0]), (bench.host.records, sent[1])):
+                wrong += sum(a != b for a, b in zip(got, wanted)) + abs(len(got) - len(wanted))
+            held += [bench.host.held, bench.board.held]
+    told("noise goes on: whole frames that were not read", "count", [missed], 0, "%d frames hit, in %d ways each, records of %s bytes" % (
+        hurt, len(KINDS), ", ".join(map(str, SIZES))))
+    told("noise goes on: frames believed that nobody wrote", "count", [forged], 0, "heads, acknowledgements, resets and frames that came again among what was put in")
+    told("noise goes on: records lost, changed or doubled", "count", [wrong], 0, "%d records, both ways" % records)
+    told("noise goes on: most bytes of an open record", "B", [max(held)], LIMIT, "rings of %d and %d bytes, which are the windows; the worst" % WINDOWS)
+    ends = [left_open(at, way != 1, way != 0, (1, 59, 200, 1000), ODDS) for at in range(0, 3200, CUT_STEP) for way in range(3)]
+    told("wire cut for good: requests without answer or error", "count", [sum(left for left, _ in ends)], 0, "%d offsets and ways, noise beside it" % len(ends))
+    told("wire cut for good: new sessions not in step", "count", [sum(not is_in_step for _, is_in_step in ends)], 0, "an answer within 200 ms")
+
+
 def _until(bench) -> int:
     for count in range(1, MOST + 1):
         record = b'{"after":%d}' % count
@@ -122,6 +148,7 @@ def long(folder: Path):
 if __name__ == "__main__":
     where = Path(sys.argv[1])
     line()
+    noise()
     estimate(where)
     if "--long" in sys.argv:
         long(where)

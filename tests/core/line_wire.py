@@ -43,14 +43,16 @@ class Way:
         bits = self.baud + self.fraction
         count, self.fraction = bits // 10000, bits % 10000
         for byte in self.queue[:count]:
-            if self.is_cut:
-                continue
-            for byte in self.noise(byte) if self.odds and not self.dice.below(self.odds) else (byte,):
-                if len(self.ring) < self.size:
-                    self.ring.append(byte)
-                else:
-                    self.dropped += 1
+            self.carry(() if self.is_cut else self.noise(byte) if self.odds and not self.dice.below(self.odds) else (byte,))
         self.queue = self.queue[count:]
+
+    def carry(self, found: tuple) -> None:
+        """Let the bytes arrive that one has become."""
+        for byte in found:
+            if len(self.ring) < self.size:
+                self.ring.append(byte)
+            else:
+                self.dropped += 1
 
     def noise(self, byte: int) -> tuple:
         self.hit += 1
@@ -92,7 +94,8 @@ class End:
                 data = self.line.output()
         line = self.line
         self.held = max(self.held, len(line._splitter._open), len(line._receiver._record))
-        assert line.waiting <= line._backlog and len(line._events) < 4
+        assert line.waiting <= line._backlog and len(line._events) < 4 and not line._splitter._chunk
+        assert sum([len(record) for record in line._sender.records + line._unframed]) == line.waiting
 
     def take(self, now: int) -> None:
         event = self.line.next_event()

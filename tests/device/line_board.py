@@ -39,6 +39,8 @@ def serve(line, stop):
         while event:
             if event[0] == RECORD:
                 request = json.loads(event[1])
+                if isinstance(request, int):        # the shortest
+                    request = {"id": request, "params": request}
                 line.send(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": request["params"]}).encode(), time.ticks_ms())
             event = line.next_event()
         data = line.output()

@@ -17,14 +17,24 @@ from clawlite.core.line import DOWN, UNSURE, UP, Line
 ROOT = Path(__file__).resolve().parents[2]
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
 DEADLINE_S = 60
+SIZES = (1, 20, 59, 60, 61, 200, 1000, 8000)
+KINDS = (                       # flipped, dropped, doubled; another, 0x03, an end or what nobody wrote before it
+    lambda random_, byte: bytes([byte ^ 1 << random_.randrange(8)]),
+    lambda random_, byte: b"",
+    lambda random_, byte: bytes([byte, byte]),
+    lambda random_, byte: bytes([random_.randrange(256), byte]),
+    lambda random_, byte: bytes([3, byte]),
+    lambda random_, byte: bytes([random_.choice(b"\x1e\n\r"), byte]),
+    lambda random_, byte: random_.choice((b"\x1eaAAAAAAAA\n", b"\x1edAAAAAAAA{}\n", b"\x1emAAAA", b"\x1e~0000h", b"\x1e~0000rd20e7449\n")) + bytes([byte]),
+)
 
 
 def noisy(random_, data: bytes, odds: int) -> bytes:
-    """Return *data* with one byte of *odds* flipped, dropped, doubled, or 0x03 before it; odds 0: as it is."""
+    """Return *data* with one byte of *odds* hit in one of KINDS; odds 0: as it is."""
     out = bytearray()
     for byte in data:
         if odds and not random_.randrange(odds):
-            out += random_.choice((bytes([byte ^ 1 << random_.randrange(8)]), b"", bytes([byte, byte]), bytes([3, byte])))
+            out += KINDS[random_.randrange(len(KINDS))](random_, byte)
         else:
             out.append(byte)
     return bytes(out)
@@ -35,7 +45,7 @@ class Wire:
 
     def __init__(self, fd: int, seed: int, odds: int):
         self.fd, self.random, self.odds = fd, random.Random(seed), odds
-        self.line = Line(1 + self.random.randrange(1 << 30), 4096, backlog=1 << 20, baud=10000000)
+        self.line = Line(1 + self.random.randrange(1 << 30), 4096, limit=65536, backlog=1 << 20, baud=10000000)
         self.events = []
 
     def now(self) -> int:
@@ -95,3 +105,19 @@ def test_json_rpc_over_a_noisy_terminal(board, odds):
     assert process.poll() is None       # forged 0x03 did not end it
     os.write(fd, b"\x03\x03\x03")
     assert process.wait(DEADLINE_S) == 0
+
+
+def test_records_of_every_size_while_the_noise_goes_on(board):
+    """All kinds of damage; a number is the shortest record that there is."""
+    fd, process = board
+    wire = Wire(fd, SEED, 300)
+    wire.line.hello(wire.now())
+    wire.run(lambda: wire.of(UP))
+    sent = []
+    for number, size in enumerate(SIZES):
+        params = {"text": "x" * max(0, size - 47)} if size > 20 else number
+        sent.append({"jsonrpc": "2.0", "id": number, "result": params})
+        wire.line.send(b"%d" % number if size == 1 else json.dumps({"id": number, "params": params}).encode(), wire.now())
+    wire.run(lambda: len(wire.of(RECORD)) == len(sent) and not wire.line.waiting)
+    assert [json.loads(data) for data in wire.of(RECORD)] == sent and wire.of(DOWN) == []
+    assert wire.line.damaged > 10 and process.poll() is None
