@@ -75,14 +75,21 @@ def system_call(name, *arguments):
 """
 
 
+def needs(profile: str):
+    """Skip the test where the kernel under test (tests/kernels) lets nobody build *profile*."""
+    if profile not in os.environ.get("CLAWLITE_PROFILES", "NL"):
+        pytest.skip("the kernel under test is without what profile %s needs" % profile)
+
+
 @contextlib.contextmanager
-def host(profile: str, root: bool, faults=None, group=None, workspace="ws", **more):
+def host(profile: str, root: bool, faults=None, group=None, workspace="ws", proc="", **more):
     """Run a Host; it and its folder are gone afterwards.
 
     group  (folder of a control group in which it starts, controllers that it looks for), or None;  workspace  below its folder
+    proc   options of a /proc of its own, for which the tests have to be root's
     """
-    if faults is None and profile not in os.environ.get("CLAWLITE_PROFILES", "NL"):
-        pytest.skip("the kernel under test is without what profile %s needs" % profile)
+    if faults is None:
+        needs(profile)
     if root and os.geteuid():
         pytest.skip("these tests do not run as root here")
     python = sys.executable if root or os.geteuid() else _reachable_python()
@@ -113,8 +120,14 @@ def host(profile: str, root: bool, faults=None, group=None, workspace="ws", **mo
         config = {"workspace": str(folder / workspace), "hidden": [str(folder / "state")], "faults": LACKS[profile] if faults is None else faults,
                   "more": more}
         env = dict(os.environ, SECRET_KEY="canary-environment", TMPDIR="/tmp")
-        with subprocess.Popen([python, str(packages / "sandbox_host.py"), str(packages), json.dumps(config)], stdin=subprocess.PIPE,
-                              stdout=subprocess.PIPE, text=True, env=env, cwd=folder, **drop) as process:
+        command = [python, str(packages / "sandbox_host.py"), str(packages), json.dumps(config)]
+        if proc:
+            if os.geteuid():
+                pytest.skip("these tests do not run as root here")
+            command = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o %s proc /proc && exec "$@"' % proc, "sh",
+                       *(["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"] if drop else []), *command]
+            drop = {}
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env, cwd=folder, **drop) as process:
             try:
                 if group:               # by who may; its engine is not started before it is asked something
                     (Path(group[0]) / "cgroup.procs").write_text(str(process.pid))

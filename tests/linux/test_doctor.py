@@ -128,6 +128,14 @@ def test_a_kernel_that_gives_too_little(here, tried, mend):
     assert mend in told and all(reason in what for reason in tried.values()) and closed
 
 
+def test_a_machine_without_a_table_of_system_calls_wants_another_python(monkeypatch):
+    from clawlite.linux.sandbox import probe, syscalls
+    monkeypatch.setattr(syscalls, "MACHINE", None)
+    why = probe.filters()
+    assert why.startswith("no table of system calls for programs of ") and "bits" in why
+    assert probe.hint({"tried": {"seccomp": why}}) == "install a Python for x86_64, aarch64, arm"
+
+
 # -- ports
 
 def other(here, **more) -> Here:

@@ -15,7 +15,7 @@ import struct
 import time
 
 from clawlite.linux.sandbox import syscalls
-from clawlite.linux.sandbox.limits import KEEPERS
+from clawlite.linux.sandbox.limits import KEEPERS, is_there
 
 CONTROLLERS = ("cpu", "memory", "pids")
 AGENT = "clawlite-agent"
@@ -171,7 +171,7 @@ class Groups:
         """Remove our groups, and those of a server that was killed."""
         for name in os.listdir(self._top):
             pid = name[len(_CALL):].partition("-")[0]
-            if name.startswith(_CALL) and (pid == str(os.getpid()) or not os.path.exists("/proc/" + pid)):
+            if name.startswith(_CALL) and (pid == str(os.getpid()) or not is_there(pid)):
                 self.remove(name)
 
     def _enable(self, agent: int, wanted) -> list:

@@ -89,6 +89,8 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
         _confine(plan, filters, rules)
         if not job["env"]:                  # it holds no secret, and the warden of profile L has to see its files (modes.py)
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
+        elif plan["blind"] and plan["kind"] != "command":
+            _check_seen(plan)
         if plan["kind"] == "command":
             _execute(job["argv"], env)
         os.environ.clear()
@@ -148,6 +150,14 @@ def own_users():
     syscalls.call("unshare", namespaces.NEWUSER)
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
     namespaces.map_own(uid, gid, namespaces.OLD)
+
+
+def _check_seen(plan: dict):
+    """Where /proc hides who holds secrets in its environment from its warden, nobody adds up the memory of its tree."""
+    if plan["memory_mb"] is not None and "memory_mb" not in plan["relaxed"] + plan["kept"]:
+        raise SandboxDenied("memory_mb cannot be counted for a function with secrets: /proc hides it (hidepid)",
+                            'give the agent a control group (clawlite service), mount /proc without hidepid, or set relaxed = ["memory_mb"]',
+                            {"sandbox": plan["name"], "reason": "hidepid", "required": "process", "missing": ["memory_mb"], "available": []})
 
 
 def _check_writable(plan: dict):

@@ -76,6 +76,17 @@ def kernel() -> tuple:
     return int(words[0]), int(words[1])
 
 
+def is_there(pid: str) -> bool:
+    """Return whether process *pid* (digits) runs.  /proc may hide one of the same user that nobody may look into (hidepid)."""
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 def tasks_of(uid: int, strangers=frozenset()) -> int:
     """Return how many tasks (threads too) *uid* has now, as /proc shows them.
 

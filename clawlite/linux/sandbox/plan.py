@@ -16,7 +16,9 @@ MAX_OUTPUT = 10485760           # bytes, where the profile gives no max_output_b
 WHOLE_READ, WHOLE_WRITE = 1, 2
 OWN_TMP = "/.tmp"               # where /tmp is everybody's
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_STEADY = _SYSTEM + ("/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/uptime", "/proc/version")
+# Where /usr/lib/python3.* leads of Debian's own Python: one that finds a link there and may not follow it says so each time.
+_PYTHON = tuple("/etc/" + name for name in (sorted(os.listdir("/etc")) if os.access("/etc", os.R_OK) else []) if name.startswith("python3"))
+_STEADY = _SYSTEM + _PYTHON + ("/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/uptime", "/proc/version")
 _REPLACED = (                   # by new files of the same names, when programs are installed
     "/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types",
     "/etc/nsswitch.conf", "/etc/passwd", "/etc/pki", "/etc/protocols", "/etc/services", "/etc/ssl/certs", "/etc/ssl/openssl.cnf",

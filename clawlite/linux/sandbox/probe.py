@@ -5,6 +5,7 @@ believed: a sandbox of each kind is built, with nothing to run in it.
 """
 import os
 import resource
+import struct
 
 from clawlite.linux.sandbox import child, landlock, namespaces, seccomp, syscalls
 from clawlite.linux.sandbox.seccomp import Rules
@@ -47,20 +48,28 @@ def look(uid) -> dict:
 def filters() -> str:
     """Return "" when a process can filter its system calls here, else why not."""
     if syscalls.MACHINE is None:
-        return "no table of system calls for %s" % os.uname().machine
+        return "no table of system calls for programs of %d bits on %s" % (struct.calcsize("P") * 8, os.uname().machine)
     return _in_child(_seccomp)
+
+
+def is_blind() -> bool:
+    """Return whether /proc hides from this user its own processes that nobody may look into (hidepid), as the caller has to be one."""
+    return bool(_in_child(lambda say: "" if os.path.exists("/proc/%d" % os.getppid()) else "hidden"))
 
 
 def hint(found: dict) -> str:
     """Return what a person can do about what is missing."""
     tried = found["tried"]
+    if syscalls.MACHINE is None:
+        return "install a Python for %s" % ", ".join(syscalls.TABLES)
     if tried["seccomp"]:
         return "use a kernel with CONFIG_SECCOMP_FILTER, and a container that lets a process filter itself"
     if tried.get("bubblewrap"):
         return "%s; install bubblewrap and run the agent as an ordinary user, or take namespaces out of [sandbox] in clawlite.toml" % tried["bubblewrap"]
     if tried.get("setuid"):
         return "start the agent as an ordinary user"
-    return "allow user namespaces (sysctl user.max_user_namespaces), or boot with lsm=landlock on Linux >= 6.2"
+    return ("allow user namespaces (sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1, "
+            "kernel.apparmor_restrict_unprivileged_userns=0, as far as they are there), or boot with lsm=landlock on Linux >= 6.2")
 
 
 def _in_child(work) -> str:

@@ -28,6 +28,8 @@ def report(engine, found: dict, uid) -> dict:
 def _limits(found: dict) -> dict:
     own = found["profile"] == "N" and found["own_users"]
     counted = "RLIMIT_NPROC of its own user namespace" if own else "RLIMIT_NPROC above what runs already, and counted by the warden"
+    if found["blind"]:
+        counted = "refused: /proc hides processes of this user (hidepid)"
     kept = {"memory": "memory.max of the call's control group", "cpu": "cpu.weight of the call's control group, beside the agent's",
             "pids": "pids.max of the call's control group"}
     kept = {name: kept[controller] for name, controller in KEEPERS.items() if controller in found["cgroups"]}

@@ -9,7 +9,7 @@ import marshal
 import os
 import stat
 
-from clawlite.linux.sandbox import namespaces
+from clawlite.linux.sandbox import limits, namespaces
 
 PLACE = "/run/secrets"
 OWN_PLACE = "/.secrets"         # where /run is everybody's
@@ -54,7 +54,7 @@ def folder(above: str, plan: dict, values: dict, remove):
     """
     for name in os.listdir(above):
         pid = name.partition("-")[0]
-        if not os.path.exists("/proc/" + pid):
+        if not limits.is_there(pid):
             remove(os.path.join(above, name))
     path = "%s/%d-%s" % (above, os.getpid(), os.urandom(8).hex())
     plan["secrets"] = path          # known before there is anything to be removed

@@ -55,6 +55,7 @@ def main():
         namespaces.enter(hello["uid"])
     syscalls.drop_bounding()
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)         # not before: a map of users is written by a process that can be looked into
+    found["blind"] = found["profile"] == "L" and probe.is_blind()
     control.send(dumps(found).encode())
     gc.collect()
     gc.freeze()

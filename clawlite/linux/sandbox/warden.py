@@ -93,7 +93,7 @@ def _run(fds: list, timeout_ms, found: dict, uid, pid: int, to_child, life: int,
     agent.recv(1)                                       # it has begun: until then the agent may have it begun again
     plan = marshal.loads(os.pread(plan_fd, os.fstat(plan_fd).st_size, 0))
     try:
-        plan.update(timeout_ms=timeout_ms, profile=found["profile"], uid=uid, own_users=found["own_users"],
+        plan.update(timeout_ms=timeout_ms, profile=found["profile"], uid=uid, own_users=found["own_users"], blind=found["blind"],
                     landlock=found["landlock"] if found["profile"] == "L" else None)
         try:
             plan["kept"] = group.limit(plan) if group else []           # the rest is kept by the child and the watch
@@ -187,6 +187,9 @@ def _check_limits(plan: dict):
     if plan["max_processes"] is not None and plan["profile"] == "N" and not plan["own_users"] and limits.kernel() < (5, 14) \
             and "max_processes" not in plan["relaxed"] + plan["kept"]:
         raise Refused("max_processes is only counted now and then on this kernel", 'use Linux >= 5.14, or set relaxed = ["max_processes"]')
+    if plan["max_processes"] is not None and plan["blind"] and "max_processes" not in plan["relaxed"] + plan["kept"]:
+        raise Refused("max_processes cannot be counted: /proc hides processes of this user (hidepid)",
+                      'give the agent a control group (clawlite service), mount /proc without hidepid, or set relaxed = ["max_processes"]')
     least, how = (cgroups.LEAST_SHARES, "cpu.weight") if "cpu_shares" in plan["kept"] else (limits.LEAST_SHARES, "nice")
     if plan["cpu_shares"] is not None and plan["cpu_shares"] < least and "cpu_shares" not in plan["relaxed"]:
         raise Refused("cpu_shares %d: %s goes no lower than %d" % (plan["cpu_shares"], how, least),

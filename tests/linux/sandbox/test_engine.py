@@ -1,26 +1,38 @@
 """Jobs and their outcomes, whatever profile this machine has."""
 import array
+import contextlib
 import os
 import select
 import signal
 import socket
+import tempfile
 import time
 
 import pytest
-from sandboxes import Player, profile
+from sandboxes import WAIT_S, Player, profile
 
 from clawlite.core.errors import ClawError, InvalidParams, ToolTimeout
 from clawlite.linux.sandbox.engine import MAX_CALLS, Engine
 from clawlite.linux.sandbox.jobs import Builtin, Command, Function
 
 
+@contextlib.contextmanager
+def _started():
+    """An engine whose folder tools that are nobody may enter, in profile L, too."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        os.chmod(name, 0o711)
+        engine = Engine(name + "/workspace", [name])
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("agent")
-    engine = Engine(str(folder / "workspace"), [str(folder)])
-    engine.prepare()
-    yield engine
-    engine.close()
+def engine():
+    with _started() as engine:
+        engine.prepare()
+        yield engine
 
 
 @pytest.fixture
@@ -216,19 +228,16 @@ def test_a_builtin_is_a_function_of_clawlite(player):
         Builtin("os", "system", {})
 
 
-def test_the_server_comes_back_when_it_has_died(tmp_path):
-    engine = Engine(str(tmp_path / "workspace"), [str(tmp_path)])
-    player = Player(engine)
-    try:
+def test_the_server_comes_back_when_it_has_died():
+    with _started() as engine:
+        player = Player(engine)
         assert player.run(profile(), _shell("true"))[0]
         os.kill(engine._server[0], signal.SIGKILL)
-        end = time.monotonic() + 5
+        end = time.monotonic() + WAIT_S
         while engine._server is not None:
             assert time.monotonic() < end
             engine.poll()
         assert player.run(profile(), _shell("echo again"))[1]["output"] == "again\n"
-    finally:
-        engine.close()
 
 
 def _take(calls) -> tuple:

@@ -14,6 +14,12 @@ def test_what_is_mounted_can_be_used(place):
     assert (said["exit_code"], said["output"]) == (0, "hello-benignro-confignew\n")
 
 
+def test_the_systems_python_has_nothing_to_say_when_it_starts(place):
+    """Debian's has a link in /usr/lib/python3.* that leads to /etc."""
+    said = place.shell("/usr/bin/python3 -c 'print(1)'")
+    assert said["output"] == "1\n", said
+
+
 def test_what_is_read_only_stays_as_it_is(place):
     ro = place.folder / "ro"
     for command in ("echo x > %s/config", "rm %s/config", "touch %s/new", "mv %s/config /tmp/x", "ln %s/config /tmp/x", "chmod 777 %s/config",

@@ -3,7 +3,7 @@ import os
 import time
 
 import pytest
-from sandbox_places import host
+from sandbox_places import host, needs
 
 
 def _pids(marker: bytes) -> list:
@@ -127,6 +127,7 @@ def test_processes(place):
 
 @pytest.mark.parametrize("user", ["user", "root"])
 def test_processes_without_a_user_namespace_for_each_call(user):
+    needs("N")
     with host("N", user == "root", ["own_users"]) as place:
         report = place.ask(report=True)
         assert report["profile"] == "N" and "above" in report["limits"]["max_processes"]

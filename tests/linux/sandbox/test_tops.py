@@ -2,6 +2,8 @@
 import os
 import tempfile
 
+from sandboxes import WAIT_S
+
 from clawlite.linux.sandbox.landlock import listable
 from clawlite.linux.sandbox.removal import remove
 
@@ -114,7 +116,7 @@ def test_the_number_of_files_in_tmp_is_bounded(place):
     if place.profile == "N":
         assert 10000 < place.python(body) < 20000
     else:
-        good, error = place.run(["function", "tools.py", "import os\ndef f():\n" + body, "f", {}], timeout_ms=20000)
+        good, error = place.run(["function", "tools.py", "import os\ndef f():\n" + body, "f", {}], timeout_ms=WAIT_S * 1000)
         assert not good and "/tmp" in error[2]
 
 
