@@ -1,7 +1,7 @@
-"""The sandbox on kernels that this machine does not have: ``make kernels``, or ``python tests/kernels/run.py [--list] [--core] [VARIANT...]``.
+"""The sandbox on kernels that this machine does not have: ``make kernels``, or ``python tests/kernels/run.py [--list] [--look] [--core] [VARIANT...]``.
 
 Each variant is a virtual machine (virtual.py) with a kernel of Debian and a userland for it; with a wrong profile or a failed test the exit
-code is 1.  What the consoles showed is in build/kernels/VARIANT.log.  --core leaves out what does not depend on the kernel.
+code is 1.  What the consoles showed is in build/kernels/VARIANT.log.  --core leaves out what does not depend on the kernel, --look all tests.
 """
 import json
 import os
@@ -12,7 +12,8 @@ import virtual
 
 SANDBOX = "tests/linux/sandbox"
 # What depends on the machine's kernel and its calling convention, for machines that are played slowly.
-CORE = [SANDBOX + "/test_%s.py" % name for name in ("closed", "modes", "inside", "limits", "missing", "secretfiles", "cgroups", "words")]
+CORE = [SANDBOX + "/test_%s.py" % name for name in ("closed", "modes", "inside", "limits", "missing", "secretfiles", "cgroups", "words", "hidden")]
+LIMITS = [SANDBOX + "/test_limits.py", SANDBOX + "/test_cgroups.py"]
 NO_LANDLOCK = "lsm=lockdown,capability,yama"
 RASPBERRY = NO_LANDLOCK + " cgroup_disable=memory"
 
@@ -20,14 +21,16 @@ RASPBERRY = NO_LANDLOCK + " cgroup_disable=memory"
 class Variant:
     """A kernel as somebody has it.
 
-    kernel, userland  Debian's machine types;  options  of its command line;  sysctl  dict
+    kernel, userland  keys of virtual.MACHINES, Debian's machine types;  options  of its command line;  suite  of Debian
     profiles          {user: the profile that is to be found, or None}
     runs              [(user, profiles that can be built, pytest's arguments)]
+    job               sysctl, proc, cgroups, apparmor: as guest.py says
     """
 
-    def __init__(self, what: str, profiles: dict, runs: list, options: str = "", sysctl=None, kernel: str = "amd64", userland: str = "", suite: str = "trixie"):
-        self.what, self.profiles, self.runs, self.options, self.sysctl = what, profiles, runs, options, sysctl or {}
-        self.kernel, self.userland, self.suite = kernel, userland or kernel, suite
+    def __init__(self, what: str, profiles: dict, runs: list, options: str = "", kernel: str = "amd64", userland: str = "", suite: str = "trixie", **job):
+        self.what, self.profiles, self.runs, self.options = what, profiles, runs, options
+        self.kernel, self.userland, self.suite = kernel, userland or kernel.partition("-")[0], suite
+        self.job = dict({"sysctl": {}, "proc": "", "cgroups": "v2", "apparmor": ""}, **job)
 
 
 BOTH = {"root": "N", "maker": "N"}
@@ -37,11 +40,19 @@ VARIANTS = {
     "no-users": Variant("no user namespaces for anybody", {"root": "L", "maker": "L"}, [("root", "L", [SANDBOX])], sysctl={"user.max_user_namespaces": "0"}),
     "root-users": Variant("user namespaces for root alone", {"root": "N", "maker": "L"}, [("maker", "L", [SANDBOX])],
                           sysctl={"kernel.unprivileged_userns_clone": "0"}),
-    "apparmor": Variant("user namespaces refused by AppArmor", {"root": "N", "maker": "L"}, [("maker", "L", CORE)],
-                        sysctl={"kernel.apparmor_restrict_unprivileged_userns": "1"}),
+    "apparmor": Variant("user namespaces refused by AppArmor", {"root": "N", "maker": "L"}, [("maker", "L", CORE)], apparmor="capability,"),
+    "ubuntu": Variant("user namespaces without capabilities, by AppArmor (Ubuntu 24.04)", {"root": "N", "maker": "L"}, [("maker", "L", CORE)], apparmor="userns,"),
     "neither": Variant("no Landlock, no user namespaces", {"root": None, "maker": None}, [("root", "", [SANDBOX + "/test_missing.py"])], NO_LANDLOCK,
-                       {"user.max_user_namespaces": "0"}),
+                       sysctl={"user.max_user_namespaces": "0"}),
     "bookworm": Variant("Linux 6.1 with Landlock ABI 2, Python 3.11", BOTH, [("root", "N", [SANDBOX])], suite="bookworm"),
+    "bookworm-no-users": Variant("Landlock ABI 2 and no user namespaces", {"root": None, "maker": None}, [("root", "", [SANDBOX + "/test_missing.py"])],
+                                 sysctl={"user.max_user_namespaces": "0"}, suite="bookworm"),
+    "v1": Variant("control groups of version 1 alone", BOTH, [("root", "N", LIMITS)], suite="bookworm", cgroups="v1"),
+    "hybrid": Variant("controllers in cgroup v1, groups in v2", BOTH, [("root", "N", LIMITS)], suite="bookworm", cgroups="hybrid"),
+    "hidepid": Variant("/proc shows nobody the processes of others", BOTH, [("root", "NL", CORE)], proc="hidepid=invisible"),
+    "yama": Variant("nobody may trace anybody", BOTH, [("root", "NL", CORE)], sysctl={"kernel.yama.ptrace_scope": "3"}),
+    "i386": Variant("32-bit programs on x86_64, for which there is no table of system calls", {"root": None, "maker": None}, [], userland="i386"),
+    "pi5": Variant("64-bit ARM with pages of 16 KB, no Landlock, no memory controller", BOTH, [("root", "N", CORE)], RASPBERRY, kernel="arm64-16k"),
     "arm64": Variant("64-bit ARM", BOTH, [("root", "NL", CORE)], kernel="arm64"),
     "armhf": Variant("32-bit programs on 64-bit ARM", BOTH, [("root", "NL", CORE)], kernel="arm64", userland="armhf"),
     "armv7": Variant("32-bit ARM", BOTH, [("root", "NL", CORE)], kernel="armhf"),
@@ -52,22 +63,24 @@ VARIANTS = {
 LIMIT_S = 7200
 
 
-def play(name: str, is_short: bool = False) -> tuple:
+def play(name: str, is_short: bool = False, is_look: bool = False) -> tuple:
     """Run one variant; return (what went wrong, [lines of its report])."""
     variant = VARIANTS[name]
-    job = {"sysctl": variant.sysctl, "runs": [{"user": user, "profiles": profiles, "arguments": CORE if is_short and arguments == [SANDBOX] else arguments}
-                                              for user, profiles, arguments in variant.runs]}
-    shown = virtual.run(variant.suite, variant.kernel, variant.userland, variant.options, json.dumps(job), virtual.TOP / (name + ".log"), LIMIT_S)
+    job = dict(variant.job, runs=[{"user": user, "profiles": profiles, "arguments": CORE if is_short and arguments == [SANDBOX] else arguments}
+                                  for user, profiles, arguments in variant.runs if not is_look])
+    shown = virtual.run(variant.suite, variant.kernel, variant.userland, variant.options, json.dumps(job), virtual.TOP / (name + ".log"), LIMIT_S,
+                        ("apparmor",) if variant.job["apparmor"] else ())
     wrong, lines, is_whole = [], ["%s: %s" % (name, variant.what)], False
     for line in shown.splitlines():
         kind, _, rest = line.partition(" ")
         said = json.loads(rest) if kind.startswith("@@") else {}
         if kind == "@@kernel":
-            lines.append("  Linux %(release)s %(machine)s, Python %(python)s of %(bits)s bits" % said)
+            lines.append("  Linux %(release)s %(machine)s, pages of %(page)s bytes, Python %(python)s of %(bits)s bits" % said)
         elif kind == "@@doctor":
             found = said.get("found", {})
             kept = [text.partition(" ")[0] for text in (found.get("limits") or {}).values()][:3]
             lines.append("  %s: profile %s, limits by %s" % (said["user"], found.get("profile"), ", ".join(kept) or "nothing"))
+            lines += ["    no %s: %s" % (missing, found["tried"][missing]) for missing in found.get("missing", ())]
             if found.get("profile") != variant.profiles[said["user"]]:
                 wrong.append("%s: profile %s for %s, not %s" % (name, found.get("profile"), said["user"], variant.profiles[said["user"]]))
         elif kind == "@@run":
@@ -84,7 +97,7 @@ def main(arguments: list) -> int:
     if "--list" in arguments:
         print("\n".join("%-12s %s" % (name, variant.what) for name, variant in VARIANTS.items()))
         return 0
-    is_short, arguments = "--core" in arguments, [one for one in arguments if one != "--core"]
+    is_short, is_look, arguments = "--core" in arguments, "--look" in arguments, [one for one in arguments if one not in ("--core", "--look")]
     unknown = [name for name in arguments if name not in VARIANTS]
     if unknown:
         print("no variant %s; there are: %s" % (unknown[0], ", ".join(VARIANTS)), file=sys.stderr)
@@ -94,7 +107,7 @@ def main(arguments: list) -> int:
     for name in arguments or VARIANTS:
         start = time.monotonic()
         try:
-            found, lines = play(name, is_short)
+            found, lines = play(name, is_short, is_look)
         except (RuntimeError, OSError) as e:
             found, lines = ["%s: %s" % (name, e)], []
         wrong += found

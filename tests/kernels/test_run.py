@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-GOOD = [("kernel", {"release": "6.12", "machine": "aarch64", "python": "3.13", "bits": 32}), ("doctor", {"user": "root", "found": {"profile": "N"}}),
+GOOD = [("kernel", {"release": "6.12", "machine": "aarch64", "python": "3.13", "bits": 32, "page": 4096}), ("doctor", {"user": "root", "found": {"profile": "N"}}),
         ("doctor", {"user": "maker", "found": {"profile": "N"}}), ("run", {"user": "root", "code": 0, "seconds": 3, "lines": ["passed 7"]}), ("end", {})]
 
 

@@ -15,12 +15,13 @@ ROOT = Path(__file__).resolve().parents[2]
 TOP = ROOT / "build" / "kernels"
 USERLAND = ("busybox-static", "python3", "python3-pytest", "dash", "coreutils",
             "grep", "sed", "findutils", "util-linux", "mount", "procps", "iproute2", "libc-bin", "hostname", "strace")
-BROKEN = "KVM internal error"
+BROKEN = ("KVM internal error", "failed to set MSR", "target/i386/kvm/", "failed to initialize kvm")     # what a KVM says that is there and does not work
 CHECKOUT = ("clawlite", "tests", "pyproject.toml")
-# Debian's name of a machine type -> (its own name, QEMU's arguments, console and more of the command line, kernel package)
+# Debian's name of a machine type, and what more there is of it -> (its own name, QEMU's arguments, console and more of the command line, kernel package)
 # no_timer_check: a kernel that waits for its timer while its machine waits for a processor takes it for broken, and stops.
 MACHINES = {"amd64": ("x86_64", ("-M", "q35"), "ttyS0 no_timer_check", "linux-image-cloud-amd64"),
             "arm64": ("aarch64", ("-M", "virt", "-cpu", "cortex-a72"), "ttyAMA0", "linux-image-cloud-arm64"),
+            "arm64-16k": ("aarch64", ("-M", "virt", "-cpu", "cortex-a76"), "ttyAMA0", "linux-image-arm64-16k"),
             "armhf": ("arm", ("-M", "virt,highmem=off", "-cpu", "cortex-a15"), "ttyAMA0", "linux-image-armmp")}
 # busybox alone runs it; what clawlite is to see is a file system of its own, for the kernel lets nobody change the root of an initramfs.
 INIT = """#!/busybox sh
@@ -49,22 +50,24 @@ FILES = {"etc/passwd": "root:x:0:0::/:/bin/sh\nmaker:x:1000:1000::/home/maker:/b
          "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n", "guest": GUEST}
 
 
-def run(suite: str, kernel: str, userland: str, options: str, job: str, log: Path, limit_s: int) -> str:
+def run(suite: str, kernel: str, userland: str, options: str, job: str, log: Path, limit_s: int, more: tuple = ()) -> str:
     """Boot it, let ``guest.py`` do *job* (JSON), and return what the console showed; it is in *log*, too.  Raises ``RuntimeError``.
 
-    kernel, userland  Debian's names of machine types
-    options           for the kernel's command line
+    kernel    a key of MACHINES
+    userland  Debian's name of a machine type
+    options   for the kernel's command line
+    more      packages of the userland
     """
     name, arguments, console, package = MACHINES[kernel]
-    kernel_file = next((debs.unpacked(TOP, suite, kernel, (package,), False) / "boot").glob("vmlinuz-*"))
+    kernel_file = next((debs.unpacked(TOP, suite, kernel.partition("-")[0], (package,), False) / "boot").glob("vmlinuz-*"))
     initrd = log.with_suffix(".initrd")
     try:
-        _initrd(initrd, _userland(suite, userland), job)
+        _initrd(initrd, _userland(suite, userland, more), job)
         command = [*_qemu(name), *arguments, "-smp", "2", "-m", "2G", "-display", "none", "-nodefaults", "-no-reboot", "-serial", "stdio",
                    "-kernel", str(kernel_file), "-initrd", str(initrd), "-append", "console=%s panic=-1 quiet rdinit=/init %s" % (console, options)]
         if name == platform.machine() and os.access("/dev/kvm", os.W_OK):
             shown = _watched(command + ["-accel", "kvm", "-cpu", "host"], log, limit_s)
-            if BROKEN not in shown:
+            if not _is_broken(shown[:4096]):
                 return shown
         return _watched(command + ["-accel", "tcg"], log, limit_s)
     finally:
@@ -76,14 +79,18 @@ def _watched(command: list, log: Path, limit_s: int) -> str:
     end = time.monotonic() + limit_s
     with open(log, "wb") as file, subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT) as process:
         try:
-            while process.poll() is None and time.monotonic() < end and BROKEN not in _start(log):
+            while process.poll() is None and time.monotonic() < end and not _is_broken(_start(log)):
                 time.sleep(0.5)
         finally:
             process.kill()
     shown = log.read_text("utf-8", "replace")
-    if process.returncode and BROKEN not in shown:
+    if process.returncode and not _is_broken(shown[:4096]):
         raise RuntimeError("the machine ended with %d: %s" % (process.returncode, log))
     return shown
+
+
+def _is_broken(shown: str) -> bool:
+    return any(said in shown for said in BROKEN)
 
 
 def _start(log: Path) -> str:
@@ -105,8 +112,8 @@ def _qemu(name: str) -> list:
             "-L", str(folder / "usr/share/qemu"), "-L", str(folder / "usr/share/seabios")]
 
 
-def _userland(suite: str, machine: str) -> Path:
-    folder = debs.unpacked(TOP, suite, machine, USERLAND)
+def _userland(suite: str, machine: str, more: tuple) -> Path:
+    folder = debs.unpacked(TOP, suite, machine, USERLAND + more)
     packed = folder.with_suffix(".tar.gz")
     if not packed.exists():
         part = packed.with_suffix(".part")
