@@ -61,6 +61,9 @@ class _Asking(SerialConsole):
             self._lines.clear()
             self._note("no agent runs on that board, its REPL answers - flash one: clawlite flash")
             self._end = 1
+        elif event[1] == _QUESTION and self._question in self._lines:
+            self._note("a question was open there, which was answered with no")
+            self._lines.insert(0, b"n\n")
         elif event[1] == _QUESTION:
             if not self._approve:
                 self._note("it asks first, which was answered with no - say yes with --approve")

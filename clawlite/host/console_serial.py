@@ -1,7 +1,7 @@
 """``clawlite console``: a person, or a script, and a board at the other end of a serial port.
 
 A script's lines go in one by one: the next when the board's prompt is back.  A board that says nothing for a moment after
-the port was opened is taken to be at its prompt already.
+the port was opened is taken to be at its prompt already.  It may be in its boot window: the prompt behind its greeting then answers no line.
 """
 import os
 import select
@@ -20,6 +20,7 @@ _OPENED_S = 0.5                 # a board that is silent so long after the port 
 _AWAY_S = 0.25                  # how often a board that went away is looked for
 _HELD_S = 0.05                  # so long a board is silent behind a prompt that nobody knows
 _TIMED_OUT = 124
+_READY = b" is ready. /help lists the commands.\n"       # what an agent says when it begins
 _AGENT = PROMPTS[0].encode()    # the prompt at which a hello is not typed into a REPL
 
 
@@ -64,6 +65,7 @@ class SerialConsole:
         self._waits = True              # for the board's prompt
         self._since = time.monotonic()  # when that began
         self._silent = True             # the board has said nothing since the port was opened
+        self._ahead = None              # what it has said since a line went out in that silence, the end of it
         self._code = None
 
     def run(self) -> int:
@@ -139,8 +141,14 @@ class SerialConsole:
         kind, shown = event
         if kind == TEXT:
             self._waits = True
+            if self._ahead is not None:
+                self._ahead = (self._ahead + shown)[-2 * len(_READY):]
+                if _READY in self._ahead:
+                    self._text.skip()
+                    self._ahead = None
             self._screen.show(shown)
         elif kind == PROMPT:
+            self._ahead = None
             if shown == _AGENT and not self._is_plain and self._wire is None:
                 self._wire, self._greets = ReliableWire(BAUD, _now_ms()), True
             self._waits = self._greets
@@ -193,6 +201,7 @@ class SerialConsole:
             return
         if self._waits and self._silent and now - self._since >= _OPENED_S:
             self._waits = self._silent = False
+            self._ahead = b""
         if self._waits and now - self._since >= self._timeout_s:
             self._note(f"no prompt within {self._timeout_s:g} s; --prompt names one that is not known, --timeout waits longer")
             self._code = _TIMED_OUT

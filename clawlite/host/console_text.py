@@ -29,6 +29,7 @@ class BoardText:
         self._begun = False             # part of the open line has been handed on
         self._record = None             # what has come of a record
         self._told = None               # the open line, once it was told to be a prompt
+        self._skips = False             # the next prompt is dropped
 
     def feed(self, data: bytes):
         """Take bytes from the board, in any portion."""
@@ -39,6 +40,8 @@ class BoardText:
         while self._data:
             if self._record is None and self._data[0] == _MARK and not self._begun:
                 self._record, self._data = b"", self._data[1:]
+            if self._skips and self._record is None and not self._begun and self._drops():
+                continue
             if self._record is not None:
                 record = self._take_record()
                 if record:
@@ -58,7 +61,7 @@ class BoardText:
 
     def flush(self, is_prompt: bool):
         """Nothing more has come: return the event of what was held back, as a prompt when *is_prompt*; or None."""
-        if not self.is_holding:
+        if not self.is_holding or self._skips and any(prompt.startswith(self._data) for prompt in self._prompts):
             return None
         if is_prompt and not self._begun:
             self._told = self._data
@@ -77,6 +80,17 @@ class BoardText:
         if self._data == self._told:
             self._data = b""
         self._begun, self._told = False, None
+
+    def skip(self):
+        """The next prompt waits for nobody: a line was sent before it came."""
+        self._skips = True
+
+    def _drops(self) -> bool:
+        """Take the prompt away that the open line begins with; return whether there is one."""
+        first = next((prompt for prompt in self._prompts if self._data.startswith(prompt)), None)
+        if first:
+            self._data, self._skips = self._data[len(first):], False
+        return first is not None
 
     def _take_record(self) -> bytes:
         part, end, rest = self._data.partition(b"\n")

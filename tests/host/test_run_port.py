@@ -102,6 +102,21 @@ def test_a_repl_is_not_sent_a_sentence(tmp_path):
     assert not (tmp_path / "flash/left").exists()
 
 
+def test_a_question_that_was_open_before_is_never_answered_with_yes(tmp_path):
+    main = """
+import sys
+sys.stdin.readline()
+sys.stdout.write("Approve water?\\n[y/N] ")
+answer = sys.stdin.readline().strip()
+while True:
+    sys.stdout.write("> ")
+    print(sys.stdin.readline().strip(), answer)
+"""
+    with simulated(tmp_path / "flash", main) as board:
+        done = ask("hello", board, tmp_path, "--approve")
+        assert (done.returncode, done.stdout) == (0, "hello n\n") and "answered with no" in done.stderr
+
+
 def test_a_board_that_never_answers(tmp_path):
     with simulated(tmp_path / "flash", "import sys\nwhile True:\n    sys.stdin.readline()\n") as board:
         assert ask("hello", board, tmp_path, "--timeout", "1").returncode == 124

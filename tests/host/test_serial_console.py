@@ -122,6 +122,21 @@ def test_a_short_line_without_its_end_is_held_back_until_it_is_asked_for():
     assert text.next_event() == (TEXT, b"ok\n")
 
 
+@pytest.mark.parametrize("data, expected", [
+    (b"> > ", [(PROMPT, b"> ")]), (b"> said\n> ", [(TEXT, b"said\n"), (PROMPT, b"> ")]), (b"\x1e{}\n> > ", [(RECORD, b"{}"), (PROMPT, b"> ")]),
+    (b"The clock is set.\n> > ", [(TEXT, b"The clock is set.\n"), (PROMPT, b"> ")]),
+])
+def test_a_prompt_that_waits_for_nobody_is_dropped(data, expected):
+    for size in (1, len(data)):
+        text, found = BoardText(), []
+        text.skip()
+        for at in range(0, len(data), size):
+            text.feed(data[at:at + size])
+            while event := text.next_event():
+                found.append(event)
+        assert found == expected, size
+
+
 @pytest.mark.parametrize("size, kept", [(MAX_RECORD - 1, True), (MAX_RECORD, True), (MAX_RECORD + 1, False)])
 def test_a_record_has_a_bound(size, kept):
     found, _ = events(b"\x1e" + b"1" * size + b"\nok\n")
@@ -306,6 +321,27 @@ def test_the_board_is_found_again_after_it_was_away(tmp_path):
                 it.expect("You said: two\n> ")
                 it.send(b"\x1d")
                 assert it.wait() == 0
+
+
+_BOOTS = """
+import sys
+line = sys.stdin.readline()             # somebody types in the boot window
+print("g 1.0 is ready. /help lists the commands.")
+sys.stdout.write("> ")
+while True:
+    if line.strip():
+        print("said", line.strip())
+    sys.stdout.write("> ")
+    line = sys.stdin.readline()
+"""
+
+
+@needs_micropython
+def test_the_prompt_of_a_board_that_was_still_booting_answers_no_line(tmp_path):
+    for words, stdin, said in ((("console",), b"one\ntwo\n", "g 1.0 is ready. /help lists the commands.\nsaid one\nsaid two\n"), (("ask", "one"), b"", "said one\n")):
+        with simulated(tmp_path / words[0], _BOOTS) as board:
+            done = clawlite(*words, "--port", board.path, cwd=tmp_path, stdin=stdin, CLAWLITE_STATE=tmp_path / "state")
+            assert (done.returncode, done.stdout) == (0, said), done.stderr
 
 
 # -- an agent on a board, as a newcomer meets it
