@@ -1,7 +1,9 @@
-"""The sandbox on kernels that this machine does not have: ``make kernels``, or ``python tests/kernels/run.py [--list] [--look] [--core] [VARIANT...]``.
+"""The sandbox on kernels that this machine does not have: ``make kernels``, or ``python tests/kernels/run.py [--list] [--look] [--core] [--tests=NAME,...]
+[VARIANT...]``.
 
 Each variant is a virtual machine (virtual.py) with a kernel of Debian and a userland for it; with a wrong profile or a failed test the exit
-code is 1.  What the consoles showed is in build/kernels/VARIANT.log.  --core leaves out what does not depend on the kernel, --look all tests.
+code is 1.  What the consoles showed is in build/kernels/VARIANT.log.  --core leaves out what does not depend on the kernel, --look all tests;
+--tests=limits,cgroups runs tests/linux/sandbox/test_limits.py and test_cgroups.py alone.
 """
 import json
 import os
@@ -63,11 +65,14 @@ VARIANTS = {
 LIMIT_S = 7200
 
 
-def play(name: str, is_short: bool = False, is_look: bool = False) -> tuple:
-    """Run one variant; return (what went wrong, [lines of its report])."""
+def play(name: str, tests=None) -> tuple:
+    """Run one variant; return (what went wrong, [lines of its report]).
+
+    tests  pytest's arguments, [] for none; None: the variant's own
+    """
     variant = VARIANTS[name]
-    job = dict(variant.job, runs=[{"user": user, "profiles": profiles, "arguments": CORE if is_short and arguments == [SANDBOX] else arguments}
-                                  for user, profiles, arguments in variant.runs if not is_look])
+    job = dict(variant.job, runs=[{"user": user, "profiles": profiles, "arguments": arguments if tests is None else tests}
+                                  for user, profiles, arguments in variant.runs if tests != []])
     shown = virtual.run(variant.suite, variant.kernel, variant.userland, variant.options, json.dumps(job), virtual.TOP / (name + ".log"), LIMIT_S,
                         ("apparmor",) if variant.job["apparmor"] else ())
     wrong, lines, is_whole = [], ["%s: %s" % (name, variant.what)], False
@@ -90,14 +95,25 @@ def play(name: str, is_short: bool = False, is_look: bool = False) -> tuple:
             if said["code"]:
                 wrong.append("%s: tests of %s failed" % (name, said["user"]))
         is_whole = is_whole or kind == "@@end"
-    return wrong if is_whole else wrong + ["%s: it did not come to its end" % name], lines
+    if not is_whole:
+        wrong.append("%s: it %s; the last that it said: %s; all of it: %s" % (
+            name, "did not come to its end" if len(lines) > 1 else "did not boot to the end of its preparation", _last(shown), virtual.TOP / (name + ".log")))
+    return wrong, lines
+
+
+def _last(shown: str) -> str:
+    return next((line.strip()[-200:] for line in reversed(shown.splitlines()) if line.strip()), "nothing")
 
 
 def main(arguments: list) -> int:
     if "--list" in arguments:
         print("\n".join("%-12s %s" % (name, variant.what) for name, variant in VARIANTS.items()))
         return 0
-    is_short, is_look, arguments = "--core" in arguments, "--look" in arguments, [one for one in arguments if one not in ("--core", "--look")]
+    tests = [] if "--look" in arguments else CORE if "--core" in arguments else None
+    for one in arguments:
+        if one.startswith("--tests="):
+            tests = ["%s/test_%s.py" % (SANDBOX, name) for name in one[8:].split(",")]
+    arguments = [one for one in arguments if one not in ("--look", "--core") and not one.startswith("--tests=")]
     unknown = [name for name in arguments if name not in VARIANTS]
     if unknown:
         print("no variant %s; there are: %s" % (unknown[0], ", ".join(VARIANTS)), file=sys.stderr)
@@ -107,7 +123,7 @@ def main(arguments: list) -> int:
     for name in arguments or VARIANTS:
         start = time.monotonic()
         try:
-            found, lines = play(name, is_short, is_look)
+            found, lines = play(name, tests)
         except (RuntimeError, OSError) as e:
             found, lines = ["%s: %s" % (name, e)], []
         wrong += found

@@ -43,7 +43,36 @@ def test_what_is_wrong_is_said(run, monkeypatch, index, what, said):
 
 @pytest.mark.parametrize("length", range(len(GOOD)))
 def test_a_machine_that_stopped_is_no_success(run, monkeypatch, length):
-    assert any("end" in line for line in _said(monkeypatch, run, GOOD[:length])[0])
+    wrong, _ = _said(monkeypatch, run, GOOD[:length])
+    assert len(wrong) == 1 and ("did not boot" if length == 0 else "did not come to its end") in wrong[0] and "armhf.log" in wrong[0]
+    assert "the last that it said: %s" % ("nothing" if length == 0 else "@@" + GOOD[length - 1][0]) in wrong[0]
+
+
+@pytest.mark.parametrize("program, seconds, said", [("exit 3", 60, "ended with 3"), ("echo no such device; exit 1", 60, "no such device"),
+                                                    ("exec sleep 60", 0, "not done in 0 s")])
+def test_a_machine_that_does_not_run_says_why(run, tmp_path, program, seconds, said):
+    with pytest.raises(RuntimeError, match=said):
+        run.virtual._watched(["sh", "-c", program], tmp_path / "x.log", seconds)
+
+
+@pytest.mark.parametrize("said", ["KVM internal error. Suberror: 1", "qemu-system-x86_64: error: failed to set MSR 0x10a to 0xc000069"])
+def test_a_kvm_that_does_not_work_is_no_machine_that_ended(run, tmp_path, said):
+    assert run.virtual._is_broken(run.virtual._watched(["sh", "-c", "echo '%s'; exit 1" % said], tmp_path / "x.log", 60))
+
+
+def test_a_package_without_a_kernel(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(run.virtual.debs, "unpacked", lambda *arguments: tmp_path)
+    with pytest.raises(RuntimeError, match="linux-image-armmp of trixie has no kernel"):
+        run.virtual.run("trixie", "armhf", "armhf", "", "{}", tmp_path / "x.log", 1)
+
+
+def test_arguments(run, monkeypatch, capsys, tmp_path):
+    seen = []
+    monkeypatch.setattr(run.virtual, "TOP", tmp_path)
+    monkeypatch.setattr(run, "play", lambda name, tests: seen.append((name, tests)) or ([], [name]))
+    assert run.main(["--look", "v1"]) == run.main(["--tests=limits,words", "v1", "pi5"]) == run.main(["v1"]) == 0
+    assert seen == [("v1", []), *[(name, ["tests/linux/sandbox/test_limits.py", "tests/linux/sandbox/test_words.py"]) for name in ("v1", "pi5")], ("v1", None)]
+    assert run.main(["--lok"]) == run.main(["v2"]) == 2 and "no variant v2" in capsys.readouterr().err
 
 
 def test_an_initramfs_is_what_the_kernel_reads(run, monkeypatch, tmp_path):

@@ -59,7 +59,10 @@ def run(suite: str, kernel: str, userland: str, options: str, job: str, log: Pat
     more      packages of the userland
     """
     name, arguments, console, package = MACHINES[kernel]
-    kernel_file = next((debs.unpacked(TOP, suite, kernel.partition("-")[0], (package,), False) / "boot").glob("vmlinuz-*"))
+    boot = debs.unpacked(TOP, suite, kernel.partition("-")[0], (package,), False) / "boot"
+    kernel_file = next(boot.glob("vmlinuz-*"), None)
+    if kernel_file is None:
+        raise RuntimeError("%s of %s has no kernel: %s; remove that folder and start again" % (package, suite, boot))
     initrd = log.with_suffix(".initrd")
     try:
         _initrd(initrd, _userland(suite, userland, more), job)
@@ -84,8 +87,10 @@ def _watched(command: list, log: Path, limit_s: int) -> str:
         finally:
             process.kill()
     shown = log.read_text("utf-8", "replace")
+    if time.monotonic() >= end:
+        raise RuntimeError("the machine was not done in %d s: %s" % (limit_s, log))
     if process.returncode and not _is_broken(shown[:4096]):
-        raise RuntimeError("the machine ended with %d: %s" % (process.returncode, log))
+        raise RuntimeError("the machine ended with %d: %s: %s" % (process.returncode, log, shown.strip()[-300:]))
     return shown
 
 
