@@ -49,8 +49,9 @@ def test_a_machine_that_stopped_is_no_success(run, monkeypatch, length):
 
 
 @pytest.mark.parametrize("program, seconds, said", [("exit 3", 60, "ended with 3"), ("echo no such device; exit 1", 60, "no such device"),
-                                                    ("exec sleep 60", 0, "not done in 0 s")])
-def test_a_machine_that_does_not_run_says_why(run, tmp_path, program, seconds, said):
+                                                    ("exec sleep 60", 0, "not done in 0 s"), ("exec sleep 61", 60, "said nothing for 0 s")])
+def test_a_machine_that_does_not_run_says_why(run, monkeypatch, tmp_path, program, seconds, said):
+    monkeypatch.setattr(run.virtual, "SILENCE_S", 0 if "61" in program else 60)
     with pytest.raises(RuntimeError, match=said):
         run.virtual._watched(["sh", "-c", program], tmp_path / "x.log", seconds)
 

@@ -16,6 +16,7 @@ TOP = ROOT / "build" / "kernels"
 USERLAND = ("busybox-static", "python3", "python3-pytest", "dash", "coreutils",
             "grep", "sed", "findutils", "util-linux", "mount", "procps", "iproute2", "libc-bin", "hostname", "strace")
 BROKEN = ("KVM internal error", "failed to set MSR", "target/i386/kvm/", "failed to initialize kvm")     # what a KVM says that is there and does not work
+SILENCE_S = 600                 # one that hangs; a test takes less, also on a busy machine
 CHECKOUT = ("clawlite", "tests", "pyproject.toml")
 # Debian's name of a machine type, and what more there is of it -> (its own name, QEMU's arguments, console and more of the command line, kernel package)
 # no_timer_check: a kernel that waits for its timer while its machine waits for a processor takes it for broken, and stops.
@@ -79,16 +80,20 @@ def run(suite: str, kernel: str, userland: str, options: str, job: str, log: Pat
 
 def _watched(command: list, log: Path, limit_s: int) -> str:
     """Run QEMU to its end; where its KVM does not work (a virtual machine that lends it, but not all of it) that is now."""
-    end = time.monotonic() + limit_s
+    start = heard = time.monotonic()
+    size, why = 0, ""
     with open(log, "wb") as file, subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT) as process:
         try:
-            while process.poll() is None and time.monotonic() < end and not _is_broken(_start(log)):
+            while process.poll() is None and not why and not _is_broken(_start(log)):
+                now, length = time.monotonic(), log.stat().st_size
+                heard, size = (now, length) if length != size else (heard, size)
+                why = "was not done in %d s" % limit_s if now - start >= limit_s else "said nothing for %d s" % SILENCE_S if now - heard >= SILENCE_S else ""
                 time.sleep(0.5)
         finally:
             process.kill()
     shown = log.read_text("utf-8", "replace")
-    if time.monotonic() >= end:
-        raise RuntimeError("the machine was not done in %d s: %s" % (limit_s, log))
+    if why:
+        raise RuntimeError("the machine %s: %s: %s" % (why, log, shown.strip()[-300:]))
     if process.returncode and not _is_broken(shown[:4096]):
         raise RuntimeError("the machine ended with %d: %s: %s" % (process.returncode, log, shown.strip()[-300:]))
     return shown
