@@ -26,9 +26,12 @@ def state(here) -> list:
     """The state folder: it can be written, and is nobody else's business."""
     folder = _nearest(here.state)
     if not os.path.isdir(folder):
-        return [("state", WRONG, "%s is no folder" % folder, "mv %s %s" % (quote(folder), quote(folder + ".old")))]
+        mend = "mv %s %s" % (quote(folder), quote(folder + ".old")) if os.path.isfile(folder) else "export CLAWLITE_STATE=/var/tmp/clawlite-%d" % here.uid
+        return [("state", WRONG, "%s is no folder" % folder, mend)]
     if not here.may(folder, 3):
-        return [("state", WRONG, "%s cannot be written" % folder, "sudo chown -R %s %s" % (here.environ.get("USER") or here.uid, quote(folder)))]
+        owner = here.environ.get("USER") or here.uid        # a folder above it may be anybody's: it is never given away
+        mend = "sudo chown -R %s %s" if folder == here.state else "sudo install -d -m 700 -o %s %s"
+        return [("state", WRONG, "%s cannot be written" % folder, mend % (owner, quote(here.state)))]
     rows = [("state", WRONG, "%s can be looked into by others" % path, "chmod 700 %s" % quote(path)) for path in _agents(here) if os.stat(path).st_mode & 0o077]
     return rows or [("state", OK, "%s can be written" % folder, "")]
 

@@ -44,8 +44,15 @@ class Here:
     @property
     def state(self) -> str:
         """The folder that agents' state lies in (files.state_folder)."""
-        base = self.environ.get("XDG_STATE_HOME") or os.path.join(self.environ.get("HOME", "/"), ".local", "state")
+        base = self.environ.get("XDG_STATE_HOME") or os.path.join(self.environ.get("HOME") or self._home(), ".local", "state")
         return self.environ.get("CLAWLITE_STATE") or os.path.join(base, "clawlite")
+
+    def _home(self) -> str:
+        import pwd
+        try:
+            return pwd.getpwuid(self.uid).pw_dir
+        except KeyError:
+            return "~"                  # as os.path.expanduser leaves it
 
     def may(self, path: str, bits: int) -> bool:
         """Return whether who asks may do *bits* (4 read, 2 write, 1 search) with the file at *path*, by its owner, group and mode."""

@@ -11,6 +11,7 @@ from agents import ROOT, clawlite, environment, linux, without_root_rights
 
 from clawlite.linux import doctor, doctor_agent, doctor_machine, doctor_ports
 from clawlite.linux.doctor_here import NONE, NOTE, OK, WRONG, Here
+from clawlite.linux.files import state_folder
 
 NOW = 1780000000
 SOMEBODY = 12345                # a user id and a group id of nobody here
@@ -223,11 +224,24 @@ def test_a_disk_that_is_really_full(tmp_path):
 def test_a_state_folder_that_cannot_be_written(here):
     assert only(doctor_agent.state(here), OK)                       # it is not there yet: the folder above counts
     what, mend = only(doctor_agent.state(other(here)), WRONG)
-    assert "cannot be written" in what and mend == f"sudo chown -R ada {here.environ['HOME']}"
+    state = here.environ["HOME"] + "/.local/state/clawlite"
+    assert "cannot be written" in what and mend == f"sudo install -d -m 700 -o ada {state}"     # what lies above it may be anybody's
+    os.makedirs(state)
+    assert only(doctor_agent.state(other(here)), WRONG)[1] == f"sudo chown -R ada {state}"
     done = subprocess.run(without_root_rights(linux("doctor", "--json")), capture_output=True, text=True, timeout=60,
                           env=environment(Path(here.path("/home")), CLAWLITE_STATE=put(here, "/home/file") + "/below"))
     row, = [row for row in json.loads(done.stdout) if row["check"] == "state"]
     assert row["state"] == WRONG and "is no folder" in row["what"] and done.returncode == 1
+    here.environ["HOME"] = "/dev/null"                              # the home of many a user of a service: nothing to be moved away
+    assert only(doctor_agent.state(here), WRONG) == ("/dev/null is no folder", f"export CLAWLITE_STATE=/var/tmp/clawlite-{os.geteuid()}")
+
+
+def test_the_state_folder_of_who_has_no_home_in_the_environment(monkeypatch):
+    monkeypatch.delenv("CLAWLITE_STATE", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.delenv("HOME")
+    assert Here().state + "/agent" == state_folder("agent")
+    assert Here(uid=SOMEBODY).state == "~/.local/state/clawlite"
 
 
 def test_an_agents_folder_that_others_look_into(here):
