@@ -41,7 +41,7 @@ class Records:
         agents = sorted(name[len(AUDIT):] for name in names if name.startswith(AUDIT))
         if agent is None:
             if len(agents) != 1:
-                raise failed(f"{board.name}: {len(agents)} agents have an audit there{': ' + ', '.join(agents) if agents else ''}",
+                raise failed(f"{board.name}: {'more than one agent has' if agents else 'no agent has'} an audit there{': ' + ', '.join(agents) if agents else ''}",
                              "name the image of one" if agents else "an agent with audit: { destination: file } in a policy has one after its first start")
             agent = agents[0]
         self._path = f"{STATE}/{AUDIT}{agent}"

@@ -196,4 +196,4 @@ def _refused(e, as_json: bool, code: int) -> int:
     if as_json:
         print(dumps({"error": e.to_json()}))
     failed(e.message + (" - " + e.hint if e.hint else ""))
-    return code
+    return getattr(e, "exit_code", code)        # of a port: 3, 4

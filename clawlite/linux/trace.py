@@ -43,7 +43,7 @@ def main(args: list, board=None) -> int:
     try:
         if board is not None:
             from clawlite.linux.boardtrace import fetched
-        number, event = find(files.state_folder(image.agent.name) if board is None else fetched(board, image), call)
+        number, event = find(files.state_folder(image.agent.name), call) if board is None else find(fetched(board, image), call, True)
         found = explain(image, number, event)
         if as_json:
             print(dumps(found))
@@ -65,11 +65,14 @@ def image_of(name: str) -> str:
     """Return the image that *name* means: itself, or the one beside a manifest or in a folder.  It is not built: it is what ran."""
     if os.path.isdir(name):
         return os.path.join(name, "claw.cbor")
-    return name if name.endswith(".cbor") or files.is_image(name) else os.path.join(os.path.dirname(name), "claw.cbor")
+    return name if not os.path.lexists(name) or name.endswith(".cbor") or files.is_image(name) else os.path.join(os.path.dirname(name), "claw.cbor")
 
 
-def find(folder: str, call: str) -> tuple:
-    """Return (its number from the end, the event) of *call*: "last", a number or a request_id.  Raises ``ClawError``."""
+def find(folder: str, call: str, is_board: bool = False) -> tuple:
+    """Return (its number from the end, the event) of *call*: "last", a number or a request_id.  Raises ``ClawError``.
+
+    is_board  *folder* holds what a board has on record, for a moment
+    """
     number = 0
     for name in ("log.jsonl", "log.jsonl.1"):
         for line in reversed(_lines(os.path.join(folder, name))):
@@ -78,6 +81,8 @@ def find(folder: str, call: str) -> tuple:
                 number += 1
                 if call == "last" or call == event.get("request_id") or call.lstrip("0") == str(number):
                     return number, event
+    if not number and is_board:
+        raise ClawError("the board has no tool call on record", "let the agent call a tool; a board keeps its calls with audit: { destination: file } in a policy")
     if not number:
         raise ClawError("no tool call is in %s" % os.path.join(folder, "log.jsonl"), "let the agent call a tool first")
     if is_uuid(call):
@@ -143,4 +148,4 @@ def _refused(e, as_json: bool, code: int) -> int:
     if as_json:
         print(dumps({"error": e.to_json()}))
     failed(e.message + (" - " + e.hint if e.hint else ""))
-    return code
+    return getattr(e, "exit_code", code)        # of a port: 3, 4

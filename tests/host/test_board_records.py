@@ -114,13 +114,13 @@ def test_whose_audit_it_is(image, tmp_path):
     flash = tmp_path / "flash"
     (flash / "state").mkdir(parents=True)
     none = clawlite("audit", "--dir", flash, cwd=tmp_path)
-    assert none.returncode == 1 and "0 agents have an audit there" in none.stderr and "destination: file" in none.stderr
+    assert none.returncode == 1 and "no agent has an audit there" in none.stderr and "destination: file" in none.stderr
     missing = clawlite("audit", image, "--dir", flash, "--json", cwd=tmp_path)
     assert missing.returncode == 1 and "the board has no audit of kept" in json.loads(missing.stdout)["error"]["message"]
     audit(flash, "kept", image)
     audit(flash, "other", image, 3)
     several = clawlite("audit", "verify", "--dir", flash, cwd=tmp_path)
-    assert several.returncode == 1 and "2 agents have an audit there: kept, other" in several.stderr and "name the image" in several.stderr
+    assert several.returncode == 1 and "more than one agent has an audit there: kept, other" in several.stderr and "name the image" in several.stderr
     assert clawlite("audit", "verify", image, "--dir", flash, cwd=tmp_path).stdout.startswith("40 records")
 
 
@@ -132,3 +132,15 @@ def test_usage(image, tmp_path):
         done = clawlite(*words, cwd=tmp_path)
         assert done.returncode in (1, 2) and said in done.stderr, (words, done.returncode, done.stderr)
     assert "--port PORT" in clawlite("audit", "--help", "--dir", "flash", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("verb", ["audit", "trace"])
+def test_a_port_that_is_not_there_has_the_exit_code_of_ports(image, verb, tmp_path):
+    for words in (), ("--json",):
+        done = clawlite(verb, image, *words, "--port", str(tmp_path / "nothing"), cwd=tmp_path)
+        assert done.returncode == 3 and "does not exist" in done.stderr, done.stderr
+
+
+def test_a_board_without_a_call_on_record_names_no_folder_of_this_computer(image, tmp_path):
+    done = clawlite("trace", image, "--dir", str(tmp_path), cwd=tmp_path)
+    assert done.returncode == 1 and done.stderr.startswith("clawlite: the board has no tool call on record - ") and "destination: file" in done.stderr

@@ -2,7 +2,7 @@
 import json
 
 import pytest
-from agents import Agent, clawlite, linux, tool_call
+from agents import Agent, clawlite, linux, make_greenhouse, tool_call
 
 from clawlite.host.build import build_beside
 
@@ -157,3 +157,10 @@ def test_usage(folder, tmp_path):
         assert done.returncode == 2 and "usage: clawlite trace" in done.stderr
     done = trace(folder, tmp_path, "nothing-here.cbor")
     assert done.returncode == 2 and "nothing-here.cbor" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["trace", "audit"])
+def test_a_name_of_nothing_is_not_taken_for_what_lies_here(tmp_path, verb):
+    make_greenhouse(tmp_path / "greenhouse")
+    done = clawlite(verb, "tpyo.yaml", cwd=tmp_path / "greenhouse")
+    assert done.returncode == 2 and done.stderr.startswith("clawlite: tpyo.yaml: No such file")
