@@ -11,13 +11,44 @@ DEVICE_VERBS = ("run", "ask", "serve")
 
 def main() -> int:
     """Run the command line; return the exit code."""
+    if sys.stderr is None:              # closed: what is said there would go to stdout
+        from clawlite.linux.wire import open_closed
+        open_closed()
     try:
-        return _main(sys.argv[1:])
+        code = _main(sys.argv[1:])
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
     except KeyboardInterrupt:           # before an agent takes Ctrl-C over
         return 130
+    except OSError as e:
+        return _unwritten(e)
+
+
+def _unwritten(e: OSError) -> int:
+    """Return the exit code when stdout took not all: its reader has gone (``| head -1``), or its disk is full; and in a folder that
+    was removed.  Raises *e* for anything else.
+    """
+    import errno
+    import os
+    import select
+    poll = select.poll()
+    poll.register(1, 0)
+    is_gone = e.errno == errno.EPIPE and poll.poll(0)
+    if e.errno == errno.ENOENT and e.filename is None:
+        sys.stderr.write("clawlite: the current folder was removed - go to another one\n")
+        return 1
+    if not is_gone and (e.filename is not None or e.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)):
+        raise e
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)        # what is left goes nowhere, and says nothing
+    if not is_gone:
+        sys.stderr.write("clawlite: stdout cannot be written: %s\n" % e.strerror)
+    return 1
 
 
 def _main(args: list) -> int:
+    if args[:1] == ["help"]:
+        args = args[1:] + ["--help"]
     if args == ["--version"]:
         from clawlite import __version__
         print("clawlite " + __version__)

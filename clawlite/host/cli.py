@@ -1,12 +1,13 @@
 """The command line of the host: declarations and nothing else (work lives in modules, printing in ui.py).
 
-Exit codes: 0 done, 1 failed, 2 bad usage or manifest, 3 no board or several, 4 port busy or not permitted, 124 timed out.
+Exit codes: 0 done, 1 failed, 2 bad usage or manifest, 3 no board or several, 4 port busy or not permitted, 5 refused, 124 timed out, 130 Ctrl-C.
 """
 import types
 
 import click
 
 
+from clawlite import __version__
 from clawlite.core.errors import ClawError
 from clawlite.host import cli_boards, cli_provision, cli_records, ui
 from clawlite.host.cli_gateway import gateway
@@ -28,7 +29,8 @@ DEVICE_HELP = """Talk to an agent:
 MANIFEST is claw.yaml in the current folder unless named."""
 
 
-@click.group(epilog=DEVICE_HELP)
+@click.group(epilog=DEVICE_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="clawlite %(version)s")
 def cli():
     """clawlite: Claw Kernel Protocol agents for small boards."""
 
@@ -40,7 +42,7 @@ def cli():
 @click.option("--model", metavar="MODEL", help="what that server calls the model; llama3.2")
 @click.option("--offline", is_flag=True, help="the rules alone: no model is asked")
 def new(name, template, endpoint, model, offline):
-    """Make a project in the folder NAME that builds and runs as it is."""
+    """Make a project in the folder NAME.  It builds and runs as it is."""
     from clawlite.host import new as project
     ui.made(name, project.new(name, template, endpoint, model, offline))
 
@@ -50,7 +52,7 @@ def new(name, template, endpoint, model, offline):
 @click.option("--board", metavar="BOARD", help="refuse what this board cannot honour")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def check(manifest, board, as_json):
-    """Validate a manifest; every problem with file, line and what was expected."""
+    """Validate a manifest.  Every problem has its file, its line and what was expected."""
     from clawlite.host.check import check as run
     ui.checked(run(manifest, board), as_json)
 
@@ -63,7 +65,7 @@ def check(manifest, board, as_json):
 @click.option("--refresh", is_flag=True, help="fetch again what other registries gave; what has changed is refused")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def build(manifest, output, board, key_file, refresh, as_json):
-    """Compile a manifest to an image; sizes, dead and shadowed rules."""
+    """Compile a manifest to an image.  Shows sizes, dead and shadowed rules."""
     from clawlite.host.build import build as run
     ui.built(run(manifest, output, key_file, board, refresh), as_json)
 
@@ -81,7 +83,7 @@ def inspect(image, as_json):
 @click.argument("manifest", default=".")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def tools(manifest, as_json):
-    """Show every tool an agent has: arguments, sandbox, handler, and what policy will say.
+    """Show every tool that an agent has.  With arguments, sandbox, handler, and what policy will say.
 
     MANIFEST may be an image.
     """
@@ -100,7 +102,7 @@ class _Boards(click.Group):
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 @click.pass_context
 def boards(ctx, as_json):
-    """Show the boards that are known, one of them, or begin a profile of your own in ./boards."""
+    """Show the boards that are known.  One of them in full; or begin a profile of your own in ./boards."""
     from clawlite.host import boards as profiles
     if ctx.invoked_subcommand is None:
         ui.boards(profiles.rows(), as_json)
@@ -127,7 +129,7 @@ def new_board(name, source):
 @cli.command()
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def conformance(as_json):
-    """Show what this runtime declares, and what its tests hold it to."""
+    """Show what this runtime declares.  And what its tests hold it to."""
     from clawlite.host.conformance import declaration
     ui.declared(declaration(), as_json)
 
@@ -140,7 +142,7 @@ def conformance(as_json):
 @click.option("-o", "output", metavar="FILE.jsonl", help="write the rows here too")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines on stdout, one a row")
 def bench(suites, rounds, sim, is_long, output, as_json):
-    """Measure this machine: times, memory, and what the project promises of them."""
+    """Measure this machine.  Times, memory, and what the project promises of them."""
     from clawlite.host.bench import show
     show((*suites, *(suite for suite in ("micropython", "boards") if sim and suite not in suites)), rounds, as_json, output, is_long)
 
@@ -164,6 +166,8 @@ def main(args: list[str], editor=None, secret=None, show=None) -> int:
         return 130
     except click.ClickException as e:
         e.show()
+        if "--json" in args:
+            ui.document({"error": ClawError(e.format_message()).to_json()})
         return 2
     except ClawError as e:
         return ui.failed(e, "--json" in args)

@@ -21,7 +21,7 @@ def _command(**named):
 @click.option("--fs", "folder", metavar="DIR", help="keep the board's files there; else they are gone at the end")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def sim(board, heap, link, folder, as_json):
-    """Start a virtual board: real MicroPython on a pseudo-terminal; Ctrl-C ends it."""
+    """Start a virtual board.  It is real MicroPython on a pseudo-terminal; Ctrl-C ends it."""
     from clawlite.host.sim import serve
     return serve(board, heap, link, folder, lambda facts: ui.simulating(facts, as_json))
 
@@ -30,7 +30,7 @@ def sim(board, heap, link, folder, as_json):
 @click.option("--watch", is_flag=True, help="a line for each change, until Ctrl-C")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout; with --watch one a line")
 def ports(watch, as_json):
-    """Show what is attached: ports, boards, who has them open."""
+    """Show what is attached.  Ports, boards, who has them open."""
     from clawlite.host import ports as serial
     if watch:
         return ui.watched(serial.watch(), as_json)
@@ -70,7 +70,7 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
 @click.argument("folder", metavar="DIR")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def firmware(folder, as_json):
-    """Write what every MicroPython board gets into DIR: for mip, and for freezing into firmware of your own."""
+    """Write what every MicroPython board gets.  Into DIR: for mip, and for freezing into firmware of your own."""
     from clawlite.host import firmware_package
     ui.packaged(folder, firmware_package.write(folder), as_json)
 
@@ -112,7 +112,7 @@ def ask(text, port, approve, timeout):
 @click.option("--line", "mode", default="auto", type=click.Choice(("auto", "plain", "reliable")), help="frames with checksums; auto: where the board has a UART")
 @click.pass_obj
 def console(tools, port, records, log, prompts, timeout, mode):
-    """Talk to a board over its serial port; Ctrl-] leaves, Ctrl-C and Ctrl-D go to the board.
+    """Talk to a board over its serial port.  Ctrl-] leaves, Ctrl-C and Ctrl-D go to the board.
 
     Without a terminal the lines of stdin go in one by one, as the board's prompt comes back.
     """

@@ -13,7 +13,7 @@ class _Gateway(click.Group):
 
 @click.group(cls=_Gateway, subcommand_metavar="[PROJECT]... [OPTIONS] | token NAME | devices | history | audit")
 def gateway():
-    """Keys and network for devices that have neither: clawlite gateway serve --help."""
+    """Keys and network for devices without them.  What it takes: clawlite gateway serve --help."""
 
 
 @gateway.command()
@@ -32,7 +32,7 @@ def serve(tools, projects, port_names, listen, certificate, key):
 @gateway.command()
 @click.argument("name")
 def token(name):
-    """Make the token of the device NAME and print NAME:TOKEN, this once: the board's secret GATEWAY_TOKEN."""
+    """Make the token of the device NAME.  NAME:TOKEN is printed this once: the board's secret GATEWAY_TOKEN."""
     from clawlite.host.gateway import make_token
     print(f"{name}:{make_token(name)}")
 
@@ -40,7 +40,7 @@ def token(name):
 @gateway.command()
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def devices(as_json):
-    """Show the devices that were here: agent, image, when, and what each has spent."""
+    """Show the devices that were here.  Agent, image, when, and what each has spent."""
     from clawlite.host import gateway_report
     ui.rows(gateway_report.devices(), as_json)
 

@@ -33,7 +33,7 @@ def secrets(verb, name, port, folder, as_json):
 @click.option("--remove", is_flag=True, help="forget this network")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def wifi(ssid, port, folder, country, is_open, remove, as_json):
-    """Let a board join the network SSID; without SSID, show which it may join.
+    """Let a board join the network SSID.  Without SSID, show which it may join.
 
     The password comes from stdin, or is asked for without being shown.  The board tries its networks in the order in which they came.
     """

@@ -12,9 +12,10 @@ USAGE = {
     "serve": "usage: clawlite serve [MANIFEST | IMAGE] --stdio",
 }
 HELP = {
-    "run": "Talk to an agent on this terminal. /help there lists its commands.\n"
+    "run": "Talk to an agent on this terminal. /help there lists its commands.\nWith --port PORT on a board, where it is flashed first.\n"
            "--record FILE appends each turn, as the provider builtin:replay plays it.",
-    "ask": "One turn, then exit: 5 when a tool or policy refused. --approve answers yes to what asks first.\n"
+    "ask": "One turn, then exit: 5 when policy, a sandbox or a person said no. --approve answers yes to what asks first.\n"
+           "With --port PORT of the agent that runs on a board.\n"
            "--record FILE appends the turn, as the provider builtin:replay plays it.",
     "serve": "CKP JSON-RPC on stdin and stdout, one JSON document a line.\n"
              "In a folder without an agent: the one of the manifest in claw.initialize, with inline primitives only.",
@@ -100,8 +101,12 @@ def run(command: Command) -> int:
                 shell.console.on_turn = Recording(command.record, shell.console.tell).turn
             if command.verb == "ask":
                 from clawlite.linux.asking import ask
-                return ask(shell, command.text, "--approve" in command.flags)
-            return shell.run()
+                code = ask(shell, command.text, "--approve" in command.flags)
+            else:
+                code = shell.run()
+            if shell.wire.fault:
+                failed("stdout cannot be written: " + shell.wire.fault)
+            return code or int(shell.wire.fault != "")
         except KeyboardInterrupt:       # while tools.py was loaded: nothing had begun
             return 128 + (signals.terminated() or 2)
         finally:

@@ -3,6 +3,7 @@
 O_NONBLOCK on the descriptor that we got would change the pipe or terminal for everybody who shares it, so that is opened
 anew.  Where it cannot be: a pipe that polls writable takes PIPE_BUF (4096) bytes at once, a terminal one.
 """
+import errno
 import os
 import select
 import stat
@@ -83,6 +84,7 @@ class Wire:
         self._watched = []              # those that the poll knows
         self.at_end = False             # no more input will come
         self.broken = False             # nobody reads what is written
+        self.fault = ""                 # why: a disk that is full, not a reader that has gone
 
     def write(self, data: bytes):
         """Queue *data*; it leaves as fast as the reader takes it."""
@@ -184,6 +186,8 @@ class Wire:
                     break
                 timeout_ms -= _AGAIN_MS
                 select.poll().poll(_AGAIN_MS)
-            except OSError:
+            except OSError as e:
                 self.broken = True
+                if e.errno not in (errno.EPIPE, errno.EIO, errno.ECONNRESET):
+                    self.fault = e.strerror
         return at

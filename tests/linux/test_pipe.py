@@ -1,9 +1,10 @@
 """The console on pipes: scripts, records between the lines, hostile lines, readers that go away or fall asleep."""
 import json
 import signal
+import subprocess
 
 import pytest
-from agents import INITIALIZE, ODD, Agent, eventually, linux, tool_call, without_root_rights
+from agents import INITIALIZE, ODD, Agent, environment, eventually, linux, tool_call, without_root_rights
 
 READY = "bench 1.0.0 is ready. /help lists the commands.\n"
 
@@ -243,3 +244,10 @@ def test_without_the_right_to_write_its_state_it_can_still_talk(bench_image, tmp
         assert agent.wait() == 0, agent.errors()
         assert agent.text() == READY + "You said: one\nquick ran\n"
         assert len(agent.errors().splitlines()) == 1 and "cannot be written: Permission denied" in agent.errors()
+
+
+def test_an_answer_that_a_full_disk_does_not_take_is_no_success(greenhouse_image, tmp_path):
+    for verb, typed in (["ask", "hello"], b""), (["run"], b"hello\n"):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(linux(*verb, greenhouse_image), stdout=full, stderr=subprocess.PIPE, input=typed, env=environment(tmp_path), timeout=60)
+        assert (done.returncode, done.stderr) == (1, b"clawlite: stdout cannot be written: No space left on device\n"), verb

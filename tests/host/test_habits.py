@@ -1,0 +1,53 @@
+"""What a person does that stands on no page: output into what takes no more, help asked for in other words, a folder that has gone."""
+import json
+import os
+import subprocess
+
+import pytest
+from agents import clawlite, environment, linux, make_greenhouse
+
+COMMANDS = [["boards"], ["check", "g", "--json"], ["tools", "g"], ["--help"], ["run", "--help"], ["doctor"], ["conformance", "--json"], ["inspect", "g/claw.cbor"]]
+BUFFERED = pytest.mark.parametrize("buffered", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "at once"])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("habits")
+    make_greenhouse(folder / "g")
+    return folder
+
+
+@BUFFERED
+@pytest.mark.parametrize("words", COMMANDS, ids=[words[0] for words in COMMANDS[:3]] + ["help", "run help"] + [words[0] for words in COMMANDS[5:]])
+def test_output_that_is_not_taken(folder, words, buffered):
+    """A reader that has gone is no fault that is told; a full disk is one."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as gone, open("/dev/full", "w") as full:
+        for stdout, said in (gone, b""), (full, b"clawlite: stdout cannot be written: No space left on device\n"):
+            done = subprocess.run(linux(*words), cwd=folder, stdout=stdout, stderr=subprocess.PIPE, env=environment(folder, **buffered), timeout=60)
+            talk = b"".join(line for line in done.stderr.splitlines(True) if b": warning: " not in line)
+            assert (done.returncode, talk) == (1, said), words
+
+
+def test_what_is_said_does_not_become_data_where_stderr_is_closed(folder):
+    done = subprocess.run(["sh", "-c", '"$@" 2>&-', "sh", *linux("check", "nothing")], cwd=folder, stdout=subprocess.PIPE, env=environment(folder), timeout=60)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_help_in_other_words(folder):
+    for words, like in ((["-h"], ["--help"]), (["help"], ["--help"]), (["check", "-h"], ["check", "--help"]), (["help", "ask"], ["ask", "--help"])):
+        assert clawlite(*words, cwd=folder).stdout == clawlite(*like, cwd=folder).stdout != ""
+    text = clawlite("--help", cwd=folder, COLUMNS=80).stdout
+    assert text.count("...") == 1 and "--version" in text
+
+
+def test_bad_usage_with_json_is_one_document(folder):
+    done = clawlite("check", "--bord", "x", "--json", cwd=folder)
+    assert done.returncode == 2 and "--board" in json.loads(done.stdout)["error"]["message"] and "Usage" in done.stderr
+
+
+def test_a_folder_that_has_gone(tmp_path):
+    script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
+    done = subprocess.run(["sh", "-c", script, "sh", *linux("new", "x")], cwd=tmp_path, capture_output=True, text=True, env=environment(tmp_path), timeout=60)
+    assert (done.returncode, done.stderr) == (1, "clawlite: the current folder was removed - go to another one\n")
