@@ -210,8 +210,9 @@ class Device:
         """Refuse a line; *data*: its length in ASCII digits."""
         if self.uplink and self.stdio.line and self.uplink.lost(data):
             return                      # who waited for it says so
-        by = self.console if self.session is None or self.console and not self.stdio.line else self.session
-        by.too_long(int(str(data, "utf-8")), MAX_LINE)
+        for by in (self.session, None if self.session and self.stdio.line else self.console):
+            if by:                      # a record, or what a person typed: nobody knows
+                by.too_long(int(str(data, "utf-8")), MAX_LINE)
 
     def person_typed(self, data: bytes, now: int, early: bool):
         """Take a person's line."""

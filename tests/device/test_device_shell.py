@@ -186,6 +186,10 @@ def test_records_and_lines_share_the_console(device):
         assert agent.message()["result"]["agentInfo"]["name"] == "bench"
         agent.line("echo between")
         agent.expect("You said: between\n")
+        agent.send(b"\x1e{" + b"x" * 8192 + b"\n")      # a record or a person's line: nobody knows, and both are told
+        agent.expect("\x1e")
+        assert agent.message()["error"] == {"code": -32600, "message": "record: expected at most 8192 bytes, got 8194"}
+        agent.expect("That line has 8194 bytes; at most 8192 fit. Nothing was done.\n")
         agent.end()
         assert agent.wait() == 0
 
