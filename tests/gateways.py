@@ -12,13 +12,16 @@ import time
 import tty
 from pathlib import Path
 
+from agents import Agent, clawlite, eventually, linux
 from line_host import SEED, noisy
 
 from clawlite.core.frame import RECORD
 from clawlite.core.line import Line
 from clawlite.host.board_files import board_files
 from clawlite.host.build import build_beside
+from clawlite.host.sim import Sim
 
+HEAP = "128k"                   # 64-bit words; a whole turn with one tool call
 KEY = "k-canary-7f3a-never-on-the-line"
 CLAW = '''claw: "0.3.0"
 kind: Claw
@@ -57,6 +60,35 @@ def flashed(image: str, flash: Path, firmware: Path) -> Path:
         shutil.copy(source, path)
     (flash / "boot.json").write_text('{"window_ms": 100}')
     return flash
+
+
+def gateway(tmp_path, *words, key: str = KEY) -> Agent:
+    env = {"CLAWLITE_STATE": tmp_path / "state", "GARDEN_KEY": key}
+    return Agent(linux("gateway", *words), tmp_path / "home", cwd=tmp_path, env=env)
+
+
+def says(running: Agent, text: str, count: int = 1) -> bool:
+    """Return whether the gateway has noted *text* so often."""
+    eventually(lambda: running.errors().count(text) >= count, 30)
+    return True
+
+
+def script(tmp_path, id: str, *lines: str, timeout: int = 30):
+    """Type *lines* on the console of the device *id*, each when the board's prompt is back."""
+    done = clawlite("console", "--port", "gateway:" + id, "--timeout", timeout, cwd=tmp_path, stdin="".join(line + "\n" for line in lines).encode(),
+                    CLAWLITE_STATE=tmp_path / "state")
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout
+
+
+def process_of(sim: Sim) -> int:
+    """Return the id of the MicroPython process of a virtual board."""
+    for path in Path("/proc/self/task").glob("*/children"):
+        for pid in map(int, path.read_text().split()):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+            if sim.folder.encode() in words and b"heapsize=" in words:      # a gateway may name that folder, too
+                return pid
+    raise AssertionError("it does not run")
 
 
 class NoisyWire:

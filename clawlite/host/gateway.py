@@ -12,7 +12,7 @@ from clawlite.core.printable import printable
 from clawlite.host import ports
 from clawlite.host.gateway_device import Device
 from clawlite.host.gateway_images import Images
-from clawlite.host.gateway_job import dumped
+from clawlite.host.gateway_job import dumped, shown
 from clawlite.host.gateway_lan import Listener, Tokens
 from clawlite.host.gateway_serial import SerialPort
 from clawlite.host.gateway_store import Store
@@ -43,7 +43,7 @@ async def _serve(projects, port_names, listen, certificate, key, secret) -> int:
     codes = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, lambda number=number: (codes.append(number), over.set()))
-    gateway = Gateway(Images(projects or ["."], note), await Store.open(os.path.join(folder(), "gateway.db"), note), secret, note)
+    gateway = Gateway(Images(projects or ["."], note, seen=os.path.join(folder(), "images")), await Store.open(os.path.join(folder(), "gateway.db"), note), secret, note)
     try:
         gateway.note("agents: " + (", ".join(gateway.images.agents()) or "none that could be read"))
         entries = [ports.choose(name) for name in port_names] or ([] if listen else [ports.choose()])
@@ -87,6 +87,10 @@ class Gateway:
         self._ports.append(port)
         return port
 
+    def port_of(self, device: Device):
+        """Return the id of the serial port that *device* is at, or None."""
+        return device.name if any(port.serves(device) for port in self._ports) else None
+
     async def listen(self, address: str, certificate=None, key=None) -> str:
         """Serve the LAN; return the address with its port.  Raises ``ClawError``."""
         listener = Listener(Tokens(os.path.join(folder(), "tokens")), self.device, self.note)
@@ -105,8 +109,13 @@ class Gateway:
 
     # -- what devices tell
 
-    def greeted(self, device: Device, digest: str) -> None:
-        self.note(f"{device.name}: runs {device.agent or 'an image that no project has: ' + digest[:8]}")
+    def greeted(self, device: Device, digest: str, refusal) -> None:
+        """*device* runs the image with this *digest*; *refusal*: what it is told, when nobody knows that."""
+        if refusal:
+            self.note(f"{device.name}: runs an image that no project has: {shown(refusal)}")
+        else:
+            self.images.ran(digest)
+            self.note(f"{device.name}: runs {device.agent}" + ("" if self.images.is_now(digest) else f", as it was before: image {digest[:12]}"))
         self.store.seen(device.name, device.agent, digest)
         self.store.event(device.name, "device.greeted", agent=device.agent, image=digest)
 

@@ -48,7 +48,7 @@ class Device:
         self.name, self.agent = name, ""
         self._gateway = gateway
         self._link = self._image = self._boot = self._meter = None
-        self._refusal = ProviderError("this device has not said which image it runs")
+        self._digest = self._calls_itself = None        # its image's, and its agent, as it says
         self._record = 0
         self._is_greeted = False        # over this link
         self._providers = {}            # name -> Provider
@@ -126,16 +126,30 @@ class Device:
                                f"{self.name}: speaks version {told.get('version')} of these records, this gateway {VERSION}")
             return
         self._record = _between(told.get("record"), _RECORD)
-        image = self._gateway.images.find(digest)
-        if boot != self._boot or image is not self._image:
-            for id in list(self._jobs):
-                self._forget(id)
-            self._providers, self._meter = {}, None
-        self._boot, self._image = boot, image
+        if boot != self._boot:
+            self._anew()
+        self._boot, self._digest, self._calls_itself = boot, digest[:64], str(told.get("agent"))
+        self._identify()
+        self._gateway.greeted(self, self._digest, None if self._image else self._refusal())
+
+    def _anew(self) -> None:
+        """End what was asked before: nobody waits for it."""
+        for id in list(self._jobs):
+            self._forget(id)
+        self._providers, self._meter = {}, None
+
+    def _identify(self) -> None:
+        """Find the image that the device runs: no other has a say."""
+        image = self._gateway.images.find(self._digest) if self._digest else None
+        if image is not self._image:
+            self._anew()
+        self._image = image
         self.agent = image.agent.name if image else ""
-        self._refusal = ProviderError(f"the gateway knows no project whose image is {digest[:8]}...", "build and flash it anew, or name "
-                                      "its folder to the gateway")
-        self._gateway.greeted(self, digest[:64])
+
+    def _refusal(self) -> ProviderError:
+        if not self._digest:
+            return ProviderError("this device has not said which image it runs")
+        return self._gateway.images.refusal(self._digest, self._calls_itself, self._gateway.port_of(self))
 
     def _message(self, params: dict) -> None:
         """Take a message of a request's conversation, or more of the last one."""
@@ -177,7 +191,9 @@ class Device:
 
     def _begin(self, id: str, params: dict, messages: list, size: int) -> None:
         if self._image is None:
-            raise self._refusal
+            self._identify()            # it may be known meanwhile
+        if self._image is None:
+            raise self._refusal()
         if sum(not job.is_done for job in self._jobs.values()) >= RUNNING:
             raise InvalidRequest(f"{RUNNING} requests of this device are under way already", "wait for one to end")
         if size > MAX_ASKED or not messages or messages[0].role != "user":

@@ -55,6 +55,9 @@ class SerialPort:
     def waiting(self) -> int:
         return self._line.waiting
 
+    def serves(self, device) -> bool:
+        return device is self._device
+
     def send(self, record: bytes) -> None:
         """Send a record to the board.  One that does not fit ends the session: the device asks again in the next."""
         try:

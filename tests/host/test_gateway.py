@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from agents import Agent, clawlite, eventually, linux
-from gateways import KEY, NoisyWire, flashed, project
+from gateways import HEAP, KEY, NoisyWire, flashed, gateway, process_of, project, says, script
 from line_host import SEED
 from llm_server import FAULTS, Server, calls, say
 from sims import mpremote, needs_micropython, needs_mpy_cross
@@ -19,7 +19,6 @@ from clawlite.host.sim import Sim
 
 pytestmark = [needs_micropython, needs_mpy_cross]
 ANSWER = "The garden is grün. " * 60
-HEAP = "128k"                   # 64-bit words; a whole turn with one tool call
 
 
 @pytest.fixture(autouse=True)
@@ -48,37 +47,9 @@ def board(tmp_path, firmware):
         sim.__exit__()
 
 
-def gateway(tmp_path, *words, key: str = KEY) -> Agent:
-    env = {"CLAWLITE_STATE": tmp_path / "state", "GARDEN_KEY": key}
-    return Agent(linux("gateway", *words), tmp_path / "home", cwd=tmp_path, env=env)
-
-
-def says(running: Agent, text: str, count: int = 1) -> bool:
-    """Return whether the gateway has noted *text* so often."""
-    eventually(lambda: running.errors().count(text) >= count, 30)
-    return True
-
-
-def script(tmp_path, id: str, *lines: str, timeout: int = 30):
-    """Type *lines* on the console of the device *id*, each when the board's prompt is back."""
-    done = clawlite("console", "--port", "gateway:" + id, "--timeout", timeout, cwd=tmp_path, stdin="".join(line + "\n" for line in lines).encode(),
-                    CLAWLITE_STATE=tmp_path / "state")
-    assert done.returncode == 0, (done.stdout, done.stderr)
-    return done.stdout
-
-
 def rows(state: Path, question: str) -> list:
     with sqlite3.connect(state / ".gateway/gateway.db") as db:
         return db.execute(question).fetchall()
-
-
-def process_of(sim: Sim) -> int:
-    """Return the id of the MicroPython process of a virtual board."""
-    for path in Path("/proc/self/task").glob("*/children"):
-        for pid in map(int, path.read_text().split()):
-            if sim.folder.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
-                return pid
-    raise AssertionError("it does not run")
 
 
 def test_a_whole_turn_with_a_tool_call(tmp_path, state, board):
@@ -104,8 +75,8 @@ def test_a_whole_turn_with_a_tool_call(tmp_path, state, board):
         assert "garden" in clawlite("gateway", what, cwd=tmp_path, CLAWLITE_STATE=state).stdout
     assert json.loads(clawlite("gateway", "history", "-n", 1, "--json", cwd=tmp_path, CLAWLITE_STATE=state).stdout)[0]["said"].strip() == ANSWER.strip()
     assert clawlite("gateway", "devices", "--json", cwd=tmp_path).stdout == "[]\n"
-    for path in (state / ".gateway").iterdir():
-        assert KEY.encode() not in path.read_bytes()
+    for path in (state / ".gateway").rglob("*"):
+        assert path.is_dir() or KEY.encode() not in path.read_bytes()
 
 
 @pytest.mark.parametrize("odds", [0, 1000])
@@ -288,12 +259,11 @@ def test_a_key_that_is_not_there_and_an_image_that_nobody_knows(tmp_path, board)
             said = script(tmp_path, sim.facts["id"], "hello")
             assert "the gateway has no secret GARDEN_KEY" in said and "By rule." in said
             assert "secret GARDEN_KEY: not found in" in running.errors()
-        (tmp_path / "garden/claw.cbor").unlink()
-        claw = (tmp_path / "garden/claw.yaml").read_text()
-        (tmp_path / "garden/claw.yaml").write_text(claw.replace("a garden", "a house"))
-        with gateway(tmp_path, tmp_path / "garden", "--port", sim.path) as running:
+        project(tmp_path / "house", server.endpoint, name="house")
+        with gateway(tmp_path, tmp_path / "house", "--port", sim.path) as running:
             assert says(running, "runs an image that no project has")
-            assert "the gateway knows no project whose image is" in script(tmp_path, sim.facts["id"], "hello")
+            said = script(tmp_path, sim.facts["id"], "hello")
+            assert "the gateway knows no project whose image is" in said and "; it knows house " in said and "clawlite gateway FOLDER" in said
     assert server.requests == []
 
 

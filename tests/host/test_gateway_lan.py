@@ -195,7 +195,7 @@ def test_what_a_device_may_not_ask(tmp_path, monkeypatch):
         peer.note("cancel", id=running[0])
         assert (await peer.end(peer.begin("x" * 872)))["result"] == {"stop": "stop"}
         other = await gateway.peer("hut", image="0" * 64).connect(gateway.address)
-        assert "knows no project whose image is 00000000" in (await other.end(other.begin("hello")))["error"]["message"]
+        assert "this device runs image 000000000000 of garden" in (await other.end(other.begin("hello")))["error"]["message"]
     with Server([stall] * 4 + [say("Fine.")]) as server:
         project(tmp_path / "p", server.endpoint)
         run(ask, tmp_path / "p")
