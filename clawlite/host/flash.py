@@ -32,16 +32,20 @@ def target(port: str = None, folder: str = None, ssh: str = None):
     return Board(ports.choose(port))
 
 
-def contents(name: str, board: str = None, key_file: str = None) -> Contents:
+def contents(name: str, board: str = None, key_file: str = None, is_virtual: bool = False) -> Contents:
     """Return what a board gets that shall run *name*: a manifest, which is built, or an image with its tools.py beside it.
 
     board     refuse a manifest that this board cannot honour, and bring only what this board can load; or None
     key_file  the device key that the board gets, which the image is signed with; None: the board keeps what it has
+    is_virtual  it stands in for that board: it has no pins but simulated ones
     Raises ``ManifestErrors``, ``ClawError``: an image that is not signed with that key, too.
     """
     key = build.read_key(key_file) if key_file else None
     image = build.image_for(name, board, key_file)
     profile = boards.profile(board, os.path.dirname(image)) if board else None
+    if profile and is_virtual:
+        from msgspec import structs
+        profile = structs.replace(profile, pins=structs.replace(profile.pins, simulated=True))
     shared, slot = boot_settings(name), {}
     with tempfile.TemporaryDirectory(prefix="clawlite-flash-") as folder:
         for path, place in board_files(image, folder, profile):
@@ -117,7 +121,7 @@ def flash(name: str, board, dry_run: bool, profile, show, agree, tell, key_file:
     profile = profile or (board.boards[0] if len(board.boards) == 1 else None)
     if board.where == "ssh" and key_file:
         raise ClawError("--device-key: a Linux machine finds its key in $CLAWLITE_DEVICE_KEY_FILE", "set that there, and build with --key-file")
-    made = board.prepare(name, profile) if board.where == "ssh" else prepare(board, contents(name, profile, key_file))
+    made = board.prepare(name, profile) if board.where == "ssh" else prepare(board, contents(name, profile, key_file, board.is_virtual))
     found = {"target": board.name, "where": board.where, "board": profile, "boots": made.boots, "slot": made.slot, "files": made.changes,
              "travels": made.travels, "dry_run": dry_run, "written": False, "said": None, "next": board.next}
     show(found)

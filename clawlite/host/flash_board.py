@@ -105,7 +105,7 @@ class Board:
     where = "port"
 
     def __init__(self, entry: dict):
-        self.name, self.boards = entry["port"], entry["boards"]
+        self.name, self.boards, self.is_virtual = entry["port"], entry["boards"], entry["virtual"]
         self.next = f"clawlite console --port {self.name}"
         self._port = None
 

@@ -19,7 +19,7 @@ class Folder:
         if not os.path.isdir(root):
             raise ClawError(f"{root}: no such folder", "mount the card first, or make the folder")
         self.name = self._root = root
-        self.boards = []
+        self.boards, self.is_virtual = [], False
 
     def __enter__(self):
         return self

@@ -213,6 +213,20 @@ def test_a_newcomer_flashes_a_virtual_board_and_talks_to_it(tmp_path):
         assert "The soil is dry: 21 %" in done.stdout, "what was flashed before runs on"
 
 
+@needs_micropython
+def test_a_virtual_board_that_stands_in_for_one_with_pins(tmp_path):
+    """It has that board's heap, and none of its pins: the simulated ones come along."""
+    (tmp_path / "board").mkdir()
+    (tmp_path / "board/boot.json").write_text(BOOT)
+    agents.make_greenhouse(tmp_path / "g")
+    with Sim("pico", folder=str(tmp_path / "board")) as board:
+        for words in (), ("--board", "pico"):
+            done = agents.clawlite("flash", "g", "--port", board.path, "--yes", *words, cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state")
+            assert done.returncode == 0 and f"{board.path} (pico): slot a" in done.stderr, done.stderr
+        done = agents.clawlite("ask", "is the soil dry?", "--port", board.path, cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state")
+        assert done.stdout.startswith("The soil is dry: 21 %"), done.stdout + done.stderr
+
+
 @pytest.fixture
 def board(want, tmp_path):
     """Return a virtual board that runs 1.0.0."""
