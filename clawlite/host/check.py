@@ -8,7 +8,8 @@ def check(name: str, board: str = None) -> dict:
     what is most likely not meant (host/findings.py).
 
     Raises ``ManifestErrors`` with every problem when it is no valid CKP, or *board* cannot honour it (what cannot be built is no image
-    for any board), or a Sandbox or Policy of it cannot be kept as it is written: a protection is not put off.
+    for any board), or a Sandbox or Policy of it cannot be kept as it is written: a protection is not put off; or a file that clawlite alone
+    knows (reflex, replay) is wrong: nothing else could read it either.
     """
     loaded = manifest.load(name)
     profile = boards.profile(board, loaded.folder) if board else None
@@ -19,7 +20,7 @@ def check(name: str, board: str = None) -> dict:
         not_built = [problem.text() for problem in e.problems]
         if profile:
             board_fit.refuse(loaded, profile)
-        if profile or any(_protects(loaded, problem) for problem in e.problems):
+        if profile or any(_is_wrong_anywhere(loaded, problem) for problem in e.problems):
             raise
     else:
         if profile:
@@ -28,8 +29,10 @@ def check(name: str, board: str = None) -> dict:
             "not_built": not_built, **findings.find(loaded)}
 
 
-def _protects(loaded, problem) -> bool:
-    """Return whether *problem* lies in a Sandbox or a Policy of the manifest, or is about a secret."""
+def _is_wrong_anywhere(loaded, problem) -> bool:
+    """Return whether *problem* lies in a Sandbox or a Policy of the manifest, in a reflex or replay file, or is about a secret."""
+    if problem.file in (loaded.settings.reflex_file, loaded.settings.replay_file):
+        return True
     if problem.path[-1:] == ("secret_ref",):
         return True
     for primitive in loaded.policies + ([loaded.sandbox] if loaded.sandbox else []):

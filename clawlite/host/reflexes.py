@@ -18,6 +18,7 @@ import tomllib
 
 from clawlite.core.reflex import ANY, FAILED, INT, NUMBER, OPERATORS, OPTIONAL, TEXT, WORD, words
 from clawlite.host.problems import Problem, did_you_mean, quoted, shown
+from clawlite.host.tomllines import not_toml
 
 TYPES = {"int": INT, "number": NUMBER, "word": WORD, "text": TEXT}
 MAX_RULES, MAX_TOKENS, MAX_OPEN, MAX_DEPTH = 256, 32, 3, 8
@@ -51,8 +52,7 @@ class _Compiler:
         try:
             data = tomllib.loads(self.text)
         except tomllib.TOMLDecodeError as e:
-            line = re.search(r"line (\d+)", str(e))
-            self.problems.append(Problem((), f"not TOML: {e}", self.file, int(line[1]) if line else 0))
+            self.problems.append(Problem((), *not_toml(e, self.text, self.file)))
             return [], self.problems
         for key in data:
             if key != "rule":

@@ -23,10 +23,8 @@ class TOMLDocument:
         try:
             self.data = tomllib.loads(text)
         except (ValueError, RecursionError) as e:       # TOMLDecodeError is a ValueError; so is int() of 5,000 digits
-            at = re.search(r" \(at line (\d+), column \d+\)\Z", str(e))
-            message = str(e)[:at.start()] if at else str(e).removesuffix(" (at end of document)")
-            line = int(at.group(1)) if at else text.count("\n") + 1
-            refuse(file, line, f"not TOML: {message[:1].lower()}{message[1:]}")
+            message, _, line = not_toml(e, text, file)
+            refuse(file, line, message)
         if _depth(self.data) > MAX_DEPTH:
             refuse(file, 0, f"nested deeper than {MAX_DEPTH} levels")
         self._lines = {(): 1}
@@ -72,6 +70,15 @@ class TOMLDocument:
     def _note(self, path: tuple, number: int) -> None:
         for end in range(1, len(path) + 1):
             self._lines.setdefault(path[:end], number)
+
+
+def not_toml(error, text: str, file: str) -> tuple:
+    """Return (message, *file*, line) for what tomllib says of *text*."""
+    at = re.search(r" \(at line (\d+), column \d+\)\Z", str(error))
+    said = str(error)[:at.start()] if at else str(error).removesuffix(" (at end of document)")
+    if said.startswith(("Cannot overwrite", "Cannot declare")):
+        said = "this name is here twice; the first stands above"
+    return f"not TOML: {said[:1].lower()}{said[1:]}", file, int(at.group(1)) if at else text.count("\n") + 1
 
 
 def _depth(data) -> int:

@@ -5,6 +5,7 @@ One whole manifest, in which a piece of text is replaced.
 import pytest
 from whole_manifest import MANIFEST, checked, line_of
 
+from clawlite.host import check
 from clawlite.host.problems import ManifestErrors
 
 
@@ -87,3 +88,15 @@ def test_a_quotation_mark_that_is_not_closed_is_told_by_its_line(tmp_path, old, 
     with pytest.raises(ManifestErrors) as caught:
         checked(tmp_path, old, new)
     assert "close the quotation mark that begins on line %d" % line in str(caught.value) or caught.value.problems[0].line == line
+
+
+@pytest.mark.parametrize("reflex, said", [
+    ('[[rule]]\nwhen = "hello\nsay = "Hi."\n', "reflex.toml:2: not TOML: "), ('[[rule]]\nwhen = "a"\nwhen = "b"\n', "reflex.toml:3: not TOML: this name is here twice"),
+    
+    ('[[rule]]\nwhen = "hello"\ncall = "lok"\n', 'rule[0].call: unknown tool "lok" - did you mean "look"?'), ('[[rule]]\nwhen = "{a:itn}"\nsay = "Hi."\n', 'found "{a:itn}"')])
+def test_a_mistake_in_a_file_that_clawlite_alone_reads_is_no_valid_manifest(tmp_path, reflex, said):
+    checked(tmp_path, "garden", "garden")
+    (tmp_path / "reflex.toml").write_text(reflex)
+    with pytest.raises(ManifestErrors) as found:
+        check.check(str(tmp_path))
+    assert said in str(found.value) and len(found.value.problems) == 1, found.value

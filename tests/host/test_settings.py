@@ -87,7 +87,7 @@ def test_defaults_without_a_file(tmp_path):
     ('[search]\nendpoint = "https://s.example/"', 'clawlite.toml:2: search.endpoint: expected an http or https URL with {query} in its path or query, found "https://s.example/"'),
     ("a = [", "clawlite.toml:1: not TOML: invalid value"),
     ("a = 1\n\nb b = 2", "clawlite.toml:3: not TOML: expected '=' after a key in a key/value pair"),
-    ("a = 1\na = 2", "clawlite.toml:2: not TOML: cannot overwrite a value"),
+    ("a = 1\na = 2", "clawlite.toml:2: not TOML: this name is here twice; the first stands above"),
     (b"a = '\xff'", "clawlite.toml:1: not UTF-8: byte 0xff at offset 5 - save the file as UTF-8"),
     ("a" + ".a" * 40 + " = 1", "clawlite.toml: nested deeper than 32 levels"),
     ('reflex = "no.toml"', 'clawlite.toml:1: reflex: the file "no.toml" does not exist - write it, or name one that is there'),
