@@ -92,8 +92,7 @@ def test_a_quotation_mark_that_is_not_closed_is_told_by_its_line(tmp_path, old, 
 
 @pytest.mark.parametrize("reflex, said", [
     ('[[rule]]\nwhen = "hello\nsay = "Hi."\n', "reflex.toml:2: not TOML: "), ('[[rule]]\nwhen = "a"\nwhen = "b"\n', "reflex.toml:3: not TOML: this name is here twice"),
-    
-    ('[[rule]]\nwhen = "hello"\ncall = "lok"\n', 'rule[0].call: unknown tool "lok" - did you mean "look"?'), ('[[rule]]\nwhen = "{a:itn}"\nsay = "Hi."\n', 'found "{a:itn}"')])
+    ('[[rule]]\nwhen = "hello"\ncall = "lok"\n', 'rule[0].call: unknown tool "lok" - did you mean "look"?'), ('[[rule]]\nwhen = "so {a:itn}"\nsay = "Hi."\n', 'found "{a:itn}"')])
 def test_a_mistake_in_a_file_that_clawlite_alone_reads_is_no_valid_manifest(tmp_path, reflex, said):
     checked(tmp_path, "garden", "garden")
     (tmp_path / "reflex.toml").write_text(reflex)
