@@ -3,7 +3,7 @@
     PYTHON sandbox_host.py PACKAGES '{"workspace", "hidden", "faults", "uid", "relaxed"}'
 
 PACKAGES is the folder with clawlite.  Each line is {"profile": {...}, "job": [kind, arguments...]} or {"report": true} or
-{"agent": true}; the answer is {"outcome": [bool, value]} and so on.  A line {"start": ...} is not waited for.
+{"agent": true}; the answer is {"outcome": [bool, value]} and so on.  A line {"start": ...} is not waited for, until {"wait": number}.
 """
 import ctypes
 import json
@@ -92,6 +92,7 @@ def main():
         lack(config["faults"])
     from sandboxes import Player, profile
 
+    from clawlite.linux.builtin import Builtins
     from clawlite.linux.sandbox import jobs
     from clawlite.linux.sandbox.engine import Engine
     engine = Engine(config["workspace"], config["hidden"], Door, **config.get("more", {}))
@@ -104,6 +105,9 @@ def main():
         elif "agent" in asked:
             engine.prepare()
             answer = {"pid": os.getpid(), "server": engine._server[0], "dumpable": ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)}
+        elif "wait" in asked:
+            good, value = player.wait(asked["wait"])
+            answer = {"outcome": [good, value if good else [type(value).__name__, value.code, value.message, value.hint, value.data]]}
         elif "cancel" in asked:
             engine.cancel(asked["cancel"])
             answer = {}
@@ -111,7 +115,10 @@ def main():
             kind, *arguments = asked["job"]
             if kind == "function":
                 arguments[1] = arguments[1].encode()
-            job = kinds[kind](*arguments)
+            if kind == "file":
+                job = Builtins(profile(**asked["profile"]), None, config["workspace"], config["workspace"], config["hidden"]).job(0, *arguments)
+            else:
+                job = kinds[kind](*arguments)
             job.files = asked.get("files", {})
             job.most = asked.get("most")
             number = player.start(profile(**asked["profile"]), job)

@@ -93,14 +93,12 @@ class Builtins:
 
     def _files(self) -> list:
         """Return [mode, mounts, denied] for a child: there the workspace may be known as /workspace alone."""
+        from clawlite.linux.scope import Scope
         profile = self._profile
-        real = os.path.realpath(self._workspace)
-        denied = list(profile.denied)
-        for path in profile.denied:
-            found = os.path.realpath(path)
-            if found.startswith(real + "/"):
-                denied.append("/workspace" + found[len(real):])
-        return [profile.files, [list(mount) for mount in profile.mounts], denied]
+        scope = Scope(profile, self._workspace, self._hidden)
+        denied = profile.denied + scope.denied + scope.processes        # by all their names: a child does not see what is mounted where
+        denied += ["/workspace" + path[len(scope.workspace):] for path in scope.denied if path.startswith(scope.workspace + "/")]
+        return [profile.files, [list(mount) for mount in profile.mounts], list(dict.fromkeys(denied))]
 
     def outcome(self, name: str, outcome: tuple) -> tuple:
         """Return the outcome of a tool out of what its job or handler gave: a ``Text``, or the error that it was."""

@@ -9,6 +9,7 @@ import stat
 
 from clawlite.core.errors import ClawError, SandboxDenied
 from clawlite.core.text import decode_utf8
+from clawlite.linux import mounts
 from clawlite.linux.scope import Scope
 from clawlite.linux.walk import read_only, shown
 
@@ -17,14 +18,14 @@ MAX_FILE = 1048576              # bytes of a file that edit-file changes, and of
 MAX_ENTRIES = 10000             # entries of a folder that are shown
 
 
-def run(name: str, arguments: dict, profile, workspace: str, hidden: list = (), decided=None, most=None) -> dict:
+def run(name: str, arguments: dict, profile, workspace: str, hidden: list = (), decided=None, most=None, table=mounts.here) -> dict:
     """Run the file tool *name*; return {"text"} or, of what was not read to its end, {"text", "original_bytes"}.
 
-    profile, workspace, hidden, decided, most  see ``scope.Scope``
+    profile, workspace, hidden, decided, most, table  see ``scope.Scope``
     Raises ``SandboxDenied`` for what the sandbox refuses, ``ClawError`` for what cannot be done.
     """
     try:
-        return _HANDLERS[name](Scope(profile, workspace, hidden, decided, most), **arguments)
+        return _HANDLERS[name](Scope(profile, workspace, hidden, decided, most, table), **arguments)
     except OSError as e:
         raise ClawError("%s: %s" % (shown(arguments["path"]), e.strerror)) from None
 
@@ -34,7 +35,7 @@ def run_inside(name: str, arguments: dict, files: list, hidden: list, decided=No
 
     files  [mode, mounts, denied] of the profile;  hidden, decided, most  see ``run``
     """
-    return run(name, arguments, _Files(*files), os.environ.get("WORKSPACE", "/workspace"), hidden, decided, most)
+    return run(name, arguments, _Files(*files), os.environ.get("WORKSPACE", "/workspace"), hidden, decided, most, None)
 
 
 class _Files:
@@ -48,7 +49,7 @@ def read_file(scope: Scope, path: str) -> dict:
     with scope.find(path) as found:
         fd = _open(scope, found, path)
     with open(fd, "rb") as file:
-        data = file.read(MAX_READ + 1)
+        data = _read(file, MAX_READ + 1, path)
         size = max(os.fstat(file.fileno()).st_size, len(data))
     if len(data) <= MAX_READ:
         return {"text": _text(data, path)}
@@ -75,7 +76,8 @@ def edit_file(scope: Scope, path: str, old_text: str, new_text: str) -> dict:
             raise read_only(path)
         fd = _open(scope, found, path)
         with open(fd, "rb") as file:
-            data = file.read(MAX_FILE + 1)
+            data = _read(file, MAX_FILE + 1, path)
+            status = os.fstat(fd)
         if len(data) > MAX_FILE:
             raise ClawError("%s has more than %d bytes, which is what edit-file changes; use exec-shell" % (shown(path), MAX_FILE))
         at = data.find(old)
@@ -86,6 +88,8 @@ def edit_file(scope: Scope, path: str, old_text: str, new_text: str) -> dict:
         data = data[:at] + new + data[at + len(old):]
         if len(data) > MAX_FILE:
             raise ClawError("%s would have %d bytes, at most %d are written" % (shown(path), len(data), MAX_FILE))
+        if _changed(found, status):
+            raise ClawError("%s was changed while it was edited, nothing is written; read it again" % shown(path))
         _replace(scope, found, data, path)
     return {"text": "replaced %d bytes with %d in %s" % (len(old), len(new), shown(path))}
 
@@ -125,6 +129,20 @@ def _open(scope: Scope, found, path: str) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def _read(file, most: int, path: str) -> bytes:
+    """Return at most *most* bytes; nobody waits for more, as some files of the kernel would let them."""
+    data = file.read(most)
+    if data is None:
+        raise ClawError("%s has nothing to read now" % shown(path))
+    return data
+
+
+def _changed(found, was) -> bool:
+    """Return whether the file at *found* is another one than *was*, or was written since."""
+    status = os.stat(found.name, dir_fd=found.folder, follow_symlinks=False)
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) != (was.st_dev, was.st_ino, was.st_size, was.st_mtime_ns)
 
 
 def _same(status, found, path: str):

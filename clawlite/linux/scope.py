@@ -1,8 +1,8 @@
 """What the file tools of a sandbox may reach: its mounts, its denied paths, and the names of hard links.
 
 1. The text of a path is normalised as policy does it (core/policy.py), so that both mean the same file.  2. What counts is where
-a path really leads (walk.py): the mount there, and the denied paths, by name and by identity (another mount of the same folder,
-another case on a file system that ignores it).  3. Nothing is remembered: a Scope is made for each call.
+a path really leads (walk.py): the mount there, and the denied paths, by each name that mounts give them (mounts.py) and by identity (another case
+on a file system that ignores it).  3. Nothing but the mount table is remembered: a Scope is made for each call.
 """
 import os
 import stat
@@ -10,7 +10,7 @@ import stat
 from clawlite.core import profile as P
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.policy import is_within, normalise
-from clawlite.linux import room
+from clawlite.linux import mounts, room
 from clawlite.linux.walk import Found, Walk, shown
 
 MAX_NAMES = 20000               # entries that are looked at for the other names of a hard link
@@ -23,9 +23,13 @@ class Scope:
     hidden     paths that are denied beside the profile's (the agent's own state), but for the workspace in them
     decided    where policy saw the path of this call lead (/workspace for the workspace): it has to lead there still; None: anywhere
     most       bytes that the files of the workspace may have together, or None
+    table      ``mounts.Table``, or None: all names of what is denied are among the profile's
+
+    denied     real paths of what is denied, by each of its names
+    processes  where a proc(5) is mounted beside /proc, and nobody wished to see it
     """
 
-    def __init__(self, profile, workspace: str, hidden: list = (), decided=None, most=None):
+    def __init__(self, profile, workspace: str, hidden: list = (), decided=None, most=None, table=mounts.here):
         self.workspace = os.path.realpath(workspace)
         self.mode = profile.files
         self._whole = profile.files == P.FULL or profile.files == P.READ_ONLY and not profile.mounts
@@ -38,15 +42,18 @@ class Scope:
             self._named.insert(0, (path, root))
             self._mounts.insert(0, (root, bool(writable) and writes))
         self._hidden = [os.path.realpath(path) for path in hidden]
-        self._denied = []
+        self.denied, self.processes = [], []
         self._identities = set()
         for text in profile.denied:
             named = self.real(text)
-            self._denied += [named, os.path.realpath(named)]
+            self.denied += [named, os.path.realpath(named)]
             try:
                 self._identities.add(_identity(os.stat(named)))
             except OSError:                     # it is not there: its name still counts
                 pass
+        if table is not None:
+            self.denied += table.others(self.denied) + table.others(self._hidden, self.workspace)
+            self.processes = [point for point in table.processes() if point not in [root for root, _ in self._mounts]]
         self._decided = None if decided is None else self.real(decided)
         self._most = most
 
@@ -125,7 +132,7 @@ class Scope:
 
         passing  the path goes on below: what is above the workspace may be passed
         """
-        for denied in self._denied:
+        for denied in self.denied + self.processes:
             if is_within(path, denied):
                 return True
         for hidden in self._hidden:
@@ -144,7 +151,7 @@ class Scope:
         status = found.status
         if status is None or status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
             return
-        if self._whole and not self._denied and not self._hidden:
+        if self._whole and not self.denied and not self._hidden:
             return
         if self._whole or self._names_of(status) != status.st_nlink:
             raise SandboxDenied("%s: it has another name (a hard link) outside what this sandbox reaches" % shown(found.path),

@@ -48,7 +48,7 @@ def _place(store, state: str) -> str:
 def hidden(profile, state: str, workspace: str) -> list:
     """Return the real paths that no tool sees, but for the workspace in one of them: the state of all agents, and mounted secrets.
 
-    Where a folder in there is mounted by its name, it is the maker's wish: then only the agent's own state is.
+    Where a folder in there is mounted by its name, it is the maker's wish: then only the agent's own state is.  Their other names: mounts.py.
     """
     own = os.path.realpath(state)
     declared = [os.path.realpath(path) for path, _ in profile.mounts + [(workspace, True)] if not is_within(path, VIRTUAL)]
@@ -57,36 +57,7 @@ def hidden(profile, state: str, workspace: str) -> list:
         return any(is_within(path, folder) and path != folder and not is_within(path, own) for path in declared)
     root, secrets = os.path.dirname(own), os.path.realpath(os.environ.get("CLAW_SECRETS_DIR") or own)
     paths = [own if is_wanted(root) or root == "/" else root]
-    paths += [secrets] * (secrets != "/" and not is_within(secrets, paths[0]) and not is_wanted(secrets))
-    return paths + [other for path in paths for other in also_at(path)]
-
-
-def also_at(path: str, table: str = "/proc/self/mountinfo") -> list:
-    """Return the other names that the real *path* has because what it lies in is mounted twice (proc_pid_mountinfo(5)), as of now."""
-    try:
-        with open(table, errors="surrogateescape") as file:
-            rows = [[_name(word) for word in line.split(" ")[2:5]] for line in file]
-    except OSError:
-        return []
-    own = max([row for row in reversed(rows) if is_within(path, row[2])], key=lambda row: len(row[2]), default=None)
-    if own is None:
-        return []
-    inside = own[1].rstrip("/") + path[len(own[2].rstrip("/")):] or "/"             # its name on its file system
-    others = [point.rstrip("/") + inside[len(root.rstrip("/")):] for device, root, point in rows if device == own[0] and is_within(inside, root)]
-    return [other for other in dict.fromkeys(others) if other != path and not _differ(other, path)]
-
-
-def _name(word: str) -> str:
-    for escape, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        word = word.replace(escape, character)
-    return word
-
-
-def _differ(one: str, other: str) -> bool:
-    try:
-        return not os.path.samefile(one, other)
-    except OSError:                     # it is not there yet
-        return False
+    return paths + [secrets] * (secrets != "/" and not is_within(secrets, paths[0]) and not is_wanted(secrets))
 
 
 def resolve(path: str, workspace: str) -> str:

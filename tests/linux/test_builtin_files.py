@@ -1,18 +1,22 @@
 """The file tools over real files: what they do, and what a sandbox lets them reach."""
 import ctypes
 import itertools
+import multiprocessing
 import os
 import signal
 import socket
 import stat
+import subprocess
 
 import pytest
+from mounted import own_table
 
 from clawlite.core import profile as P
 from clawlite.core.errors import ClawError, SandboxDenied
 from clawlite.core.profile import Profile
-from clawlite.linux import builtin_files, scope, walk
+from clawlite.linux import builtin_files, mounts, scope, walk
 from clawlite.linux.builtin_files import run
+from clawlite.linux.mounts import Table
 
 CANARY = "CANARY-of-the-outside"
 
@@ -36,6 +40,7 @@ class World:
         self.ws = str(root / "ws")
         self.profile = profile(files, [(self.ws, True), (str(root / "ro"), False)] if files == P.SCOPED else [], [str(root / name) for name in denied])
         self.hidden = []
+        self.table = mounts.here
 
     def write(self, name: str, text) -> str:
         path = self.root / name
@@ -46,7 +51,7 @@ class World:
         return (self.root / name).read_text()
 
     def __call__(self, name: str, **arguments) -> str:
-        return run(name, arguments, self.profile, self.ws, self.hidden)["text"]
+        return run(name, arguments, self.profile, self.ws, self.hidden, table=self.table)["text"]
 
     def read(self, path: str) -> str:
         return self("read-file", path=path)
@@ -379,7 +384,8 @@ def test_state_in_the_workspace_is_hidden(tmp_path):
     assert "sub" not in world("list-directory", path=".")
 
 
-@pytest.mark.parametrize("path", ["/proc/self/environ", "/proc/1/environ", "/proc/thread-self/mem", "/proc/OWN/maps", "/proc/self"])
+@pytest.mark.parametrize("path", ["/proc/self/environ", "/proc/1/environ", "/proc/thread-self/mem", "/proc/OWN/maps", "/proc/self", "/proc/OWN/cwd", "/proc/1/cwd/etc",
+                                  "/proc/OWN/root/etc/passwd", "/proc/OWN/task/OWN/fd/0", "/proc/OWN/fd", "/dev/fd", "/dev/fd/0", "/dev/stdin", "/proc/mounts"])
 def test_processes_are_hidden_from_whole_file_systems(tmp_path, path):
     path = path.replace("OWN", str(os.getpid()))
     world = World(tmp_path, P.FULL, [])
@@ -438,6 +444,84 @@ def test_whole_file_systems_with_denied_paths_refuse_hard_links(tmp_path):
     world.refused("alias")
     free = World(tmp_path, P.FULL, [])
     assert free.read("alias") == CANARY
+
+
+def test_names_of_any_bytes(world):
+    """What list-directory shows as \\xff is no name; half a character stands for such a byte, as Python has it."""
+    for name in (b"new\nline", b"\x1b[2J", b"\xff\xfe", b"-rf", b" ", "\u202e".encode(), b"a" * 255):
+        with open(os.fsencode(world.ws) + b"/" + name, "wb") as file:
+            file.write(b"text of it")
+        path = os.fsdecode(name)
+        assert world.read(path) == "text of it"
+        world("edit-file", path=path, old_text="text", new_text="word")
+        world("write-file", path=path, content=world.read(path) + ".")
+        assert world.read(path) == "word of it."
+        os.unlink(os.fsencode(world.ws) + b"/" + name)
+    message = world.failed("read-file", path="no\nsuch\x1b[2J\udcff")
+    assert message.isprintable() and "no\\x0asuch\\x1b[2J" in message
+    assert "too long" in world.failed("write-file", path="a" * 256, content="x") and sorted(os.listdir(world.ws)) == ["hello.txt", "private", "sub"]
+
+
+def test_a_file_that_is_nearly_all_hole(world):
+    with open(world.ws + "/hole", "wb") as file:
+        file.write(b"begin")
+        file.truncate(1 << 40)
+    result = run("read-file", {"path": "hole"}, world.profile, world.ws)
+    assert result["original_bytes"] == 1 << 40 and result["text"] == "begin" + "\0" * (builtin_files.MAX_READ - 5)
+    assert "use exec-shell" in world.failed("edit-file", path="hole", old_text="begin", new_text="x")
+    world("write-file", path="hole", content="end")
+    assert world.read("hole") == "end"
+
+
+def test_a_folder_of_a_hundred_thousand_names(world):
+    fd = os.open(world.ws + "/sub", os.O_RDONLY)
+    for number in range(100000):
+        os.mknod("%05d" % number, dir_fd=fd)
+    os.close(fd)
+    lines = world("list-directory", path="sub").split("\n")
+    assert lines[:builtin_files.MAX_ENTRIES] == ["%05d" % number for number in range(builtin_files.MAX_ENTRIES)]
+    assert lines[builtin_files.MAX_ENTRIES:] == ["... 100001 entries in all"]
+    assert world.read("sub/inner.txt") == "inner-text\n"
+
+
+def test_a_file_of_the_kernel_that_waits_for_news(world):
+    """A regular file, as its mode has it; who reads it to its end waits for the next message."""
+    if os.geteuid():
+        pytest.skip("the kernel's messages are root's to read")
+    everything = World(world.root, P.FULL, [])
+    for _ in range(2):
+        try:
+            assert len(everything.read("/proc/kmsg")) <= builtin_files.MAX_READ
+        except ClawError as e:
+            assert "nothing to read now" in e.message or "kmsg: " in e.message
+
+
+def test_what_is_mounted_twice_is_denied_twice(world):
+    """At level none, in this process, with a mount table of its own; also what was mounted after the first look."""
+    def body():
+        own_table()
+        world.table = Table()
+        assert world.read("hello.txt") == "hello-benign\n"
+        for source, target in (("ws/private", "ws/again"), ("out", "ws/out"), ("state/secrets", "ws/state"), ("ws", "ro/sub/deep")):
+            os.makedirs(world.root / source, exist_ok=True)
+            os.makedirs(world.root / target, exist_ok=True)
+            subprocess.run(["mount", "--rbind", world.root / source, world.root / target], check=True)
+        world.hidden = [str(world.root / "state")]
+        world.write("state/secrets/key", CANARY)
+        for path in ("again/key.txt", "again", "../ro/sub/deep/private/key.txt", "../ro/sub/deep/again/key.txt", "state/key", "state", "../ro/sub/deep/state/key"):
+            assert world.refused(path).data["reason"] == "denied path"
+        assert world.read("out/secret.txt") == CANARY and world.read("../ro/sub/deep/hello.txt") == "hello-benign\n"
+        world.profile.denied.append(str(world.root / "out"))
+        world.refused("out/secret.txt")
+        os.rename(world.root / "ro/sub", world.root / "ro/sub2")
+        assert world.refused("../ro/sub2/deep/private/key.txt").data["reason"] == "denied path"
+    if os.geteuid():
+        pytest.skip("a mount table of its own needs root")
+    context = multiprocessing.get_context("fork")
+    child = context.Process(target=body)
+    child.start()
+    child.join()
+    assert child.exitcode == 0
 
 
 # -- races
@@ -539,7 +623,30 @@ def test_a_file_that_is_exchanged_for_a_link_or_a_pipe_is_not_opened(world):
     assert set(seen) <= {"benign"}
 
 
+def test_a_file_that_changes_while_it_is_read_or_edited(world):
+    """What is read is never more than was asked for; an edit of what was written meanwhile writes nothing."""
+    path = world.write("ws/log", "begin\n")
+
+    def flip(i):
+        with open(path, "wb" if i % 50 == 0 else "ab") as file:
+            file.write(b"begin\n" if i % 50 == 0 else b"x" * 9999)
+    seen = set()
+
+    def work():
+        for _ in range(300):
+            result = run("read-file", {"path": "log"}, world.profile, world.ws)
+            assert result.get("original_bytes", 1 << 40) > builtin_files.MAX_READ >= len(result["text"]) and set(result["text"]) <= set("begin\nx")
+            try:
+                world("edit-file", path="log", old_text="begin", new_text="begin")
+                seen.add("")
+            except ClawError as e:
+                seen.add(e.message)
+    _race(flip, work)
+    assert any("was changed while it was edited, nothing is written" in message for message in seen), seen
+
+
 def test_no_descriptor_is_left_open(world):
+    world.read("hello.txt")                     # the mount table stays open
     os.symlink("loop", world.root / "ws/loop")
     before = sorted(os.listdir("/proc/self/fd"))
     for _ in range(20):

@@ -2,7 +2,8 @@
 from sandboxes import profile
 
 from clawlite.core.profile import FULL
-from clawlite.linux.workspace import also_at, hidden
+from clawlite.linux.mounts import Table
+from clawlite.linux.workspace import hidden
 
 ROWS = """22 1 179:2 / / rw,noatime shared:1 - ext4 /dev/root rw
 23 22 0:21 / /proc rw - proc proc rw
@@ -15,6 +16,14 @@ ROWS = """22 1 179:2 / / rw,noatime shared:1 - ext4 /dev/root rw
 """
 
 
+def also_at(path: str, table: str, but=None) -> list:
+    made = Table(table)
+    try:
+        return made.others([path], but)
+    finally:
+        made.close()
+
+
 def test_names(tmp_path):
     table = tmp_path / "mountinfo"
     table.write_text(ROWS)
@@ -23,6 +32,35 @@ def test_names(tmp_path):
     assert also_at("/mnt/all/@home/pi2/x", str(table)) == ["/home/pi2/x", "/srv/pi2/x"]
     assert also_at("/var/no/such", str(table)) == ["/mnt/var/no/such"] and also_at("/no/such", str(table)) == []
     assert also_at("/boot/x", str(table)) == [] and also_at("/x", str(tmp_path / "none")) == []
+
+
+def test_parts_and_what_is_mounted_in_it(tmp_path):
+    table = tmp_path / "mountinfo"
+    table.write_text(ROWS.replace("/home", "/elsewhere").replace("/srv", "/served"))           # nothing is there
+    assert also_at("/elsewhere", str(table)) == ["/mnt/all/@home", "/served/of pi", "/served/pi2"]
+    assert also_at("/elsewhere", str(table), "/elsewhere/pi") == ["/mnt/all/@home", "/served/pi2"]       # but for what is in a folder, by whatever name
+    assert also_at("/served", str(table)) == ["/elsewhere/pi", "/mnt/all/@home/pi", "/elsewhere/pi2", "/mnt/all/@home/pi2"]
+    assert also_at("/", str(table)) == []                       # everything lies in it
+
+
+def test_overlays(tmp_path):
+    for name in ("low:er", "upper", "merged"):
+        (tmp_path / name / "a").mkdir(parents=True)
+    table, low = tmp_path / "mountinfo", str(tmp_path / "low:er")
+    table.write_text("1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / %s rw - overlay overlay rw,lowerdir=%s:/none:rel,upperdir=%s,workdir=/w\n"
+                     % (tmp_path / "merged", low.replace(":", "\\134:"), tmp_path / "upper"))
+    assert also_at(low + "/a", str(table)) == also_at(str(tmp_path / "upper/a"), str(table)) == [str(tmp_path / "merged/a")]
+    assert also_at(str(tmp_path / "merged/a"), str(table)) == [low + "/a", str(tmp_path / "upper/a")]
+    assert also_at(low, str(table)) == also_at(low + "/b", str(table)) == []                # a layer is not what is made of it; nothing there
+
+
+def test_below_another_root(tmp_path):
+    table = tmp_path / "mountinfo"
+    table.write_text("".join(line.replace(" / rw,noatime", " /old rw,noatime").replace(" /srv", " /old/srv").replace(" /home rw", " /old/home rw") + "\n"
+                             for line in ROWS.splitlines()))
+    made = Table(str(table), "/old")
+    assert made.others(["/home/pi"]) == ["/srv/of pi"] and made.others(["/srv/pi2/x"]) == ["/home/pi2/x"]
+    made.close()
 
 
 def test_what_is_mounted_over_is_no_name(tmp_path):

@@ -123,6 +123,11 @@ def base(uid: int, gid: int):
     Root().system(uid, gid)
 
 
+def freeze():
+    """Let no mount of outside come into the old root any more."""
+    mount(None, OLD, None, _REC | _PRIVATE)
+
+
 class Root:
     """The root of one call in the making.  Every source is a path of the old root; ``at`` says where it will be.
 

@@ -15,16 +15,20 @@ TMP_MB = 64                     # size of the private /tmp, where no memory limi
 MAX_OUTPUT = 10485760           # bytes, where the profile gives no max_output_bytes
 WHOLE_READ, WHOLE_WRITE = 1, 2
 OWN_TMP = "/.tmp"               # where /tmp is everybody's
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 # Where /usr/lib/python3.* leads of Debian's own Python: one that finds a link there and may not follow it says so each time.
 _PYTHON = tuple("/etc/" + name for name in (sorted(os.listdir("/etc")) if os.access("/etc", os.R_OK) else []) if name.startswith("python3"))
-_STEADY = _SYSTEM + _PYTHON + ("/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/uptime", "/proc/version")
+_STEADY = SYSTEM + _PYTHON + ("/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/uptime", "/proc/version")
 _REPLACED = (                   # by new files of the same names, when programs are installed
     "/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types",
     "/etc/nsswitch.conf", "/etc/passwd", "/etc/pki", "/etc/protocols", "/etc/services", "/etc/ssl/certs", "/etc/ssl/openssl.cnf",
     "/etc/terminfo", "/etc/timezone")
 _WRITABLE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 STEADY = [(path, False) for path in _STEADY] + [(path, True) for path in _WRITABLE]     # (path, writable): what every call in profile L may open
+
+
+class Refused(Exception):
+    """The sandbox cannot be built: reason, hint."""
 
 
 def workspace_of(profile, folder: str, real=os.path.realpath) -> tuple:
@@ -72,16 +76,18 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
             mounts.append((folder, folder, writable))
     _check_nested(mounts)
     for source, target, _ in mounts:
-        if source != folder and not source.startswith(str(folder) + "/") and _covers(hidden, source):
+        if source != folder and not source.startswith(str(folder) + "/") and covers(hidden, source):
             raise SandboxDenied("%s holds the agent's own state, no tool may see it" % target, "mount another folder")
-    mounts = sorted({m[1]: m for m in mounts if not _covers(denied, m[0])}.values(), key=lambda m: m[1].count("/"))
-    masks = _masks(mounts, denied, hidden, folder, whole)
+    mounts = sorted({m[1]: m for m in mounts if not covers(denied, m[0])}.values(), key=lambda m: m[1].count("/"))
+    covered = masks(mounts, denied, hidden, folder, whole)
     cwd = job.cwd or (_seen(folder, mounts) if folder is not None else "")
+    python = _python(job, whole, real)
     return {
+        "python": [source for source, _, _ in python],
         "kind": job.KIND, "name": profile.name, "network": profile.network, "whole": whole,
-        "mounts": _python(job, whole, real) + mounts, "veils": _veils(hidden, folder, whole), "masks": masks, "pins": _pins(mounts, masks, whole),
+        "mounts": python + mounts, "veils": _veils(hidden, folder, whole), "masks": covered, "pins": pins(mounts, covered, whole),
         "read_only": [source for source, _, is_writable in mounts if not is_writable],
-        "absent": _absent(job, mounts, there, whole), "is_own": folder is not None and _covers(hidden, folder),
+        "absent": _absent(job, mounts, there, whole), "is_own": folder is not None and covers(hidden, folder),
         "denied": denied, "there": there, "hidden": hidden, "folder": folder, "relaxed": sorted(relaxed), "cwd": cwd or "", "env": _environment(),
         "memory_mb": profile.memory_mb, "cpu_shares": profile.cpu_shares, "max_processes": profile.max_processes,
         "max_open_files": profile.max_open_files, "max_output_bytes": profile.max_output_bytes or MAX_OUTPUT,
@@ -96,7 +102,7 @@ def _real(path: str, workspace: str, real) -> str:
     return real(path)
 
 
-def _covers(paths: list, path: str) -> bool:
+def covers(paths: list, path: str) -> bool:
     return any(path == other or path.startswith(other.rstrip("/") + "/") for other in paths)
 
 
@@ -132,15 +138,15 @@ def _python(job, whole: int, real) -> list:
         return []
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     paths = {real(p) for p in [sys.prefix, sys.base_prefix, package] + [p for p in sys.path if p.endswith("-packages")]}
-    paths = {p for p in paths if not _covers(_SYSTEM, p)}
-    return [(p, p, False) for p in sorted(paths) if not _covers(list(paths - {p}), p)]
+    paths = {p for p in paths if not covers(SYSTEM, p)}
+    return [(p, p, False) for p in sorted(paths) if not covers(list(paths - {p}), p)]
 
 
-def _masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list:
+def masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list:
     """Return the paths inside that are covered: every denied path, at each place where a mount shows it."""
     roots = [("/", "/")] if whole else [(source, target) for source, target, _ in mounts]
     if denied and not whole:
-        roots = [(path, path) for path in _SYSTEM] + roots
+        roots = [(path, path) for path in SYSTEM] + roots
     paths = denied + [path for path in hidden if path not in _veils(hidden, folder, whole)]
     result = []
     for source, target in roots + ([(folder, "/workspace")] if whole and folder else []):
@@ -151,10 +157,10 @@ def _masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list
 
 def _veils(hidden: list, folder, whole: int) -> list:
     """Return what is hidden around the workspace, where the whole file system is shown: covered, and the workspace put back into it."""
-    return [path for path in hidden if whole and folder is not None and _covers([path], folder)]
+    return [path for path in hidden if whole and folder is not None and covers([path], folder)]
 
 
-def _pins(mounts: list, masks: list, whole: int) -> list:
+def pins(mounts: list, covered: list, whole: int) -> list:
     """Return the folders between a writable mount and what is mounted or covered below it, the upper ones first.
 
     Each becomes a mount of its own, which cannot be renamed: a tool that moved the folder above a denied path away would find what is
@@ -162,8 +168,8 @@ def _pins(mounts: list, masks: list, whole: int) -> list:
     """
     roots = sorted(["/"] if whole == WHOLE_WRITE else [target for _, target, writable in mounts if writable], key=len)
     result = set()
-    for path in masks + [target for _, target, _ in mounts]:
-        above = [root for root in roots if path != root and _covers([root], path)]
+    for path in covered + [target for _, target, _ in mounts]:
+        above = [root for root in roots if path != root and covers([root], path)]
         parent = os.path.dirname(path)
         while above and len(parent) > len(above[-1]):
             result.add(parent)
@@ -179,7 +185,7 @@ def _absent(job, mounts: list, there: dict, whole: int) -> list:
     writable = ["/"] if whole == WHOLE_WRITE else [source for source, _, is_writable in mounts if is_writable]
     if job.KIND == "builtin":
         return []
-    return [path for path, is_there in there.items() if not is_there and _covers(writable, path)]
+    return [path for path, is_there in there.items() if not is_there and covers(writable, path)]
 
 
 def _environment() -> dict:
@@ -197,7 +203,7 @@ def for_landlock(plan: dict, around, listable):
     """Complete *plan* for profile L: real paths only, and for a denied path its neighbours.  *around*, *listable*: of landlock.py."""
     denied = plan["denied"] + plan["hidden"]
     system = [(path, False) for path in _REPLACED]
-    plan["is_steady"] = not any(_covers([os.path.realpath(path)], other) or _covers([other], os.path.realpath(path))
+    plan["is_steady"] = not any(covers([os.path.realpath(path)], other) or covers([other], os.path.realpath(path))
                                 for other in plan["denied"] for path in _STEADY + _WRITABLE)
     if not plan["is_steady"]:
         system += STEADY
@@ -207,7 +213,7 @@ def for_landlock(plan: dict, around, listable):
     for source, writable in [("/", plan["whole"] == WHOLE_WRITE)] if plan["whole"] else []:
         allowed += [(path, writable) for path in around(source, denied + ["/proc"])]
     for source, _, writable in plan["mounts"]:
-        inside = plan["is_own"] and _covers([plan["folder"]], source)
+        inside = plan["is_own"] and covers([plan["folder"]], source)
         kept_out = plan["denied"] if inside else denied
         parts = around(source, kept_out)
         changed, kind = parts, "a denied path"
@@ -215,7 +221,7 @@ def for_landlock(plan: dict, around, listable):
             changed, kind = around(source, kept_out + plan["read_only"]), kind if parts != [source] else "a read-only mount"
             allowed += [(path, False) for path in parts]
         allowed += [(path, writable) for path in changed]
-        if changed != [source] and os.path.isdir(source) and not _covers(kept_out, source):
+        if changed != [source] and os.path.isdir(source) and not covers(kept_out, source):
             lists = parts == [source] or listable(source, kept_out)
             allowed += [(source, None)] if lists else []
             plan["note"] = ("%s itself can be %s here: %s lies below it, and Landlock denies nothing below what it allows"

@@ -14,14 +14,11 @@ import sys
 
 import _socket
 
-from clawlite.linux import room
+from clawlite.linux import mounts, room
 from clawlite.linux.jsontext import dumps
-from clawlite.linux.sandbox import cgroups, child, landlock, limits, modes, namespaces, plan as plans, probe, secretfiles, syscalls, watch
+from clawlite.linux.sandbox import cgroups, child, landlock, limits, modes, names, namespaces, plan as plans, probe, secretfiles, syscalls, watch
+from clawlite.linux.sandbox.plan import Refused
 
-
-
-class Refused(Exception):
-    """The sandbox cannot be built: reason, hint."""
 
 
 def bring(hello: dict):
@@ -58,8 +55,11 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
         root = namespaces.Root()
         root.proc()
         root.tmp(plans.TMP_MB, "/tmp")
+        table = mounts.Table("/new" + mounts.TABLE, namespaces.OLD)
     else:
+        table = mounts.Table()
         found = dict(found, strangers=limits.strangers(os.getuid() if uid is None else uid))
+    table.look()                                        # while there is time
     data, extra, _, _ = ours.recvmsg(1, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
     if not data:                                        # the child needs the old root until it is ready
         os._exit(71)
@@ -73,7 +73,7 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
     os.close(taken)
     if found["profile"] == "L":                         # here nobody else ends what the child left behind: so not before that is done
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 0)
-    _run(*call, found, uid, pid, ours, life, group, asks)
+    _run(*call, found, uid, pid, ours, life, group, asks, table)
 
 
 def take(calls):
@@ -87,7 +87,7 @@ def take(calls):
     return fds.tolist(), int(data[1:]) if len(data) > 1 else None
 
 
-def _run(fds: list, timeout_ms, found: dict, uid, pid: int, to_child, life: int, group, asks):
+def _run(fds: list, timeout_ms, found: dict, uid, pid: int, to_child, life: int, group, asks, table):
     plan_fd, job_fd, talk, line = fds
     agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
     agent.recv(1)                                       # it has begun: until then the agent may have it begun again
@@ -99,6 +99,7 @@ def _run(fds: list, timeout_ms, found: dict, uid, pid: int, to_child, life: int,
             plan["kept"] = group.limit(plan) if group else []           # the rest is kept by the child and the watch
             plan["others"] = _others(plan, found)
             _hide(plan, found["cgroup"])
+            _deny(plan, table)
             _build(plan, agent, secretfiles.values_of(job_fd) if plan["gives_files"] else {})
         except OSError as e:
             raise Refused("%s: %s" % (e.filename or "the sandbox", e.strerror), "see what works here with: clawlite doctor") from None
@@ -157,6 +158,14 @@ def _build(plan: dict, agent, files: dict):
     _folder(plan)
     if files:
         secretfiles.folder(above, plan, files, watch.remove)
+
+
+def _deny(plan: dict, table):
+    """Deny what is denied by each of its names.  In profile N what is mounted from here on stays outside."""
+    if plan["profile"] == "N":
+        namespaces.freeze()
+    names.deny(plan, table, namespaces.OLD if plan["profile"] == "N" else "")
+    table.close()
 
 
 def _hide(plan: dict, path):

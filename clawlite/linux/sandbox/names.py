@@ -1,0 +1,96 @@
+"""Denied paths are denied by what they are, not by how they are called: their other names, in what a call may reach, are denied with them.
+
+1. What the mount table shows again (linux/mounts.py), as it is when the call begins, and other mounts of /proc, unless they are what was
+declared.  In profile N nothing that is mounted later comes in.
+2. Hard links: of denied files, and of what lies in denied folders of at most MAX_BELOW entries.  Names are looked for in what is mounted; where not
+all can be found, the call is refused: the kernel knows files by their names here, and would open them by any other.
+A built-in file tool sees to hard links itself (scope.py).
+"""
+import os
+import stat
+
+from clawlite.linux.sandbox.plan import SYSTEM, Refused, covers, masks, pins
+
+MAX_NAMES = 20000               # entries of what is mounted, that are looked at for the names of a denied file
+MAX_BELOW = 256                 # entries of a denied folder that is looked into
+
+
+def deny(plan: dict, table, root: str) -> None:
+    """Add to *plan* what has to be denied beside its denied and hidden paths.
+
+    table  ``mounts.Table``;  root  where the root of all those paths is now
+    Raises ``Refused``.
+    """
+    also = table.others(plan["denied"]) + table.others(plan["hidden"], plan["folder"])
+    also += [point for point in table.processes() if all(source != point for source, _, _ in plan["mounts"])]
+    for path in [source for source, _, _ in plan["mounts"]] + [path for path in SYSTEM if os.path.isdir(root + path)] if also else ():
+        if covers(also, path) and not covers(plan["denied"], path):
+            raise Refused("%s is a part of what is denied, by another name: both are mounts of the same files" % path,
+                          "deny a smaller folder, or mount another one; findmnt shows what is mounted where")
+    if plan["kind"] != "builtin" and plan["denied"] + also:
+        also += _hard_links(plan, plan["denied"] + also, root)
+    if also:
+        plan["denied"] = plan["denied"] + also
+        plan["masks"] = plan["masks"] + masks(plan["mounts"], also, [], plan["folder"], plan["whole"])
+        plan["pins"] = pins(plan["mounts"], plan["masks"], plan["whole"])
+
+
+def _hard_links(plan: dict, denied: list, root: str) -> list:
+    """Return the names that denied files have in what is mounted, and no denied path covers."""
+    several = _several(denied, root)
+    if not several:
+        return []
+    found, looked = [], 0
+    tops = {source for source, _, _ in plan["mounts"]} - set(plan["python"])
+    todo = [] if plan["whole"] else [root + top for top in tops if not covers(list(tops - {top}), top)]
+    while todo and looked <= MAX_NAMES:
+        for path, is_folder, status in _entries(todo.pop()):
+            looked += 1
+            if looked > MAX_NAMES:
+                break
+            if is_folder and not covers(denied, path[len(root):]):
+                todo.append(path)
+            elif (status.st_dev, status.st_ino) in several and not covers(denied, path[len(root):]):
+                found.append(path[len(root):])
+    name = next((name for name in several.values() if covers(SYSTEM, name)), next(iter(several.values())))
+    if plan["whole"] or looked > MAX_NAMES or covers(SYSTEM, name):
+        raise Refused("the denied file %s has other names (hard links), which cannot all be found in what this sandbox shows" % name,
+                      "give it one name (cp FILE NEW; mv NEW FILE), deny the others (find / -xdev -samefile FILE), or mount a smaller folder")
+    return found
+
+
+def _several(denied: list, root: str) -> dict:
+    """Return {(device, inode): name} of the files of *denied* that have names which no denied path covers, as far as they can be looked at."""
+    seen = {}
+    for path in denied:
+        inner, todo, count = {}, [root + path], 0
+        while todo and count <= MAX_BELOW:
+            for name, is_folder, status in _entries(todo.pop()):
+                count += 1
+                if is_folder:
+                    todo.append(name)
+                elif stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+                    inner[name] = status
+                if count > MAX_BELOW:
+                    inner.clear()
+                    break
+        for name, status in inner.items():
+            seen.setdefault((status.st_dev, status.st_ino), {})[name[len(root):]] = status.st_nlink
+    return {one: next(iter(names)) for one, names in seen.items() if max(names.values()) > len(names)}
+
+
+def _entries(path: str):
+    """Yield (path, is it a folder, its ``os.stat_result``) of what is in a folder, or of a file itself; of nothing that cannot be looked at."""
+    try:
+        status = os.lstat(path)
+        if not stat.S_ISDIR(status.st_mode):
+            yield path, False, status
+            return
+        with os.scandir(path) as found:
+            for entry in found:
+                try:
+                    yield entry.path, entry.is_dir(follow_symlinks=False), entry.stat(follow_symlinks=False)
+                except OSError:                 # gone meanwhile
+                    pass
+    except OSError:
+        pass
