@@ -32,7 +32,7 @@ try {
   const start = used();
   mp.runPython("device = words32_board.ready('/agent/claw.cbor')");
   const ready = used() - start;
-  mp.runPython("words32_board.turn(device)");
+  mp.runPython("words32_board.turn(device, '/agent/claw.cbor')");
   console.log(JSON.stringify({ start, ready, after: used() - start }));
 } catch (e) {
   console.error(String(e.message));

@@ -30,7 +30,7 @@ start = gc.mem_alloc()
 device = words32_board.ready(sys.argv[1])
 gc.collect()
 ready = gc.mem_alloc() - start
-words32_board.turn(device)
+words32_board.turn(device, sys.argv[1])
 gc.collect()
 print(json.dumps({"start": start, "ready": ready, "after": gc.mem_alloc() - start}))
 """
@@ -118,6 +118,8 @@ _ALLOW = '  policies: [{ inline: { rules: [{ id: all, action: %s, scope: all }]%
 _BLOCKS = '  policies: [{ inline: { rules: [{ id: all, action: allow, scope: all }], %s } }]\n'
 _PROVIDER = '    - { inline: { name: %s, protocol: %s, endpoint: "http://127.0.0.1:9/v1", model: m, auth: { type: none }%s } }\n'
 _TOOL = 'def look(where: str) -> str:\n    """Look."""\n    return where\n'
+_CALLS = dict(_LOOKS, tools_py=_TOOL)
+_REPLAYED = '{"user": null}\n{"say": "", "call": [{"tool": "look", "arguments": {"where": "x"}}]}\n{"say": "Done."}\n'
 _TALK = '  memory: { inline: { stores: [{ name: talk, type: conversation }] } }\n'
 _SKILL = '  skills: [{ inline: { name: greet, description: "Greet", tools_required: [look], instruction: "Greet." } }]\n'
 _BOARD_INFO = '  tools: ["claw://registry/clawlite/board-info@1.0.0"]\n'
@@ -137,16 +139,16 @@ def references(folder: Path) -> dict:
     replay = dict(clawlite_toml='replay = "replay.jsonl"\n', replay_jsonl='{"user": null}\n{"say": "Done."}\n')
     claw = _CLAW % "reflex"
     return {name: project(folder / name, text, **files) for name, text, files in (
-        ("replay", _CLAW % "replay", replay), ("reflex", claw, _REFLEX),
-        ("log", claw + _ALLOW % ("audit-only", ""), dict(_REFLEX, tools_py=_TOOL)),
+        ("replay", _CLAW % "replay", replay), ("reflex", claw, _REFLEX), ("tools", claw + _ALLOW % ("allow", ""), _CALLS),
+        ("log", claw + _ALLOW % ("audit-only", ""), _CALLS),
         ("memory", claw + _TALK, _REFLEX),
-        ("limits", claw + _ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 2 }"), dict(_REFLEX, tools_py=_TOOL)),
-        ("skills", _CLAW % "replay" + _SKILL + _ALLOW % ("allow", ""), dict(replay, tools_py=_TOOL)),
-        ("pins", claw + _BOARD_INFO + _ALLOW % ("allow", ""), _REFLEX),
-        ("guard", claw + _BLOCKS % "input_validation: { max_size_bytes: 4000 }", dict(_REFLEX, tools_py=_TOOL)),
-        ("leaks", claw + _BLOCKS % "secret_scanning: { enabled: true }", dict(_REFLEX, tools_py=_TOOL)),
-        ("injection", claw + _BLOCKS % "prompt_injection: { detection: pattern }", dict(_LOOKS, tools_py=_TOOL)),
-        ("audit", claw + _BLOCKS % "audit: { destination: file }", dict(_LOOKS, tools_py=_TOOL)),
+        ("limits", claw + _ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 2 }"), _CALLS),
+        ("skills", _CLAW % "replay" + _SKILL + _ALLOW % ("allow", ""), dict(replay, replay_jsonl=_REPLAYED, tools_py=_TOOL)),
+        ("pins", claw + _BOARD_INFO + _ALLOW % ("allow", ""), dict(_REFLEX, reflex_toml='[[rule]]\nwhen = "qwertz"\ncall = "board-info"\n')),
+        ("guard", claw + _BLOCKS % "input_validation: { max_size_bytes: 4000 }", _CALLS),
+        ("leaks", claw + _BLOCKS % "secret_scanning: { enabled: true }", _CALLS),
+        ("injection", claw + _BLOCKS % "prompt_injection: { detection: pattern }", _CALLS),
+        ("audit", claw + _BLOCKS % "audit: { destination: file }", _CALLS),
         ("openai", remote("openai-compatible"), {}), ("anthropic", remote("anthropic-native"), {}),
         ("both", remote("openai-compatible", "anthropic-native"), {}),
         ("gateway", remote("openai-compatible"), dict(clawlite_toml="[gateway]\n")),

@@ -44,13 +44,19 @@ def ready(path: str):
     return device
 
 
-def turn(device):
-    """Say something that no rule knows, or begin a skill; a provider that is away is tried until its attempts are used up."""
+def turn(device, path: str):
+    """Say what the file ``says`` beside the image has, "qwertz" without one, or begin a skill; a provider that is away is tried until its attempts
+    are used up."""
     if device.uplink:
         device.take(HELLO, False)
         device.stdio.pump()
     now = device.now_ms()
-    device.console.line("/greet" if device.agent.image.row("skill__greet") else "qwertz", now)
+    try:
+        with open(path.rpartition("/")[0] + "/says") as file:
+            text = file.read()
+    except OSError:
+        text = "/greet" if device.agent.image.row("skill__greet") else "qwertz"
+    device.console.line(text, now)
     device.settle()
     for _ in range(30):
         now += 60000

@@ -78,6 +78,8 @@ def parts(image, profile=None) -> list[str]:
     """Return which parts of a board's code an image (``layout.Image``) loads, sorted, as ``board_sizes.json`` names them; *profile* of its
     board, whose pins are real and whose radio is used, or None."""
     found = {"agent", *slot.parts(image)} & set(sizes()["32"])
+    if "tools" in image.requires and found.isdisjoint(("remote", "gateway")):
+        found.add("tools")              # what a call leaves; beside a provider it is forgotten for the next request (stages.py)
     if "lan" in found:
         found.discard("gateway")        # what they share is in both; the line comes with a host, and is left while there is none
     if profile:
@@ -89,7 +91,7 @@ def parts(image, profile=None) -> list[str]:
 
 
 def held(data: bytes, tools_py: str, bits: int, profile=None) -> int:
-    """Return the bytes of heap that a board holds after a turn in which every provider was asked.
+    """Return the bytes of heap that a board holds after a tool was called and every provider asked.
 
     data      the image
     tools_py  source of the tools.py that it needs, or ""

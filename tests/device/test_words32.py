@@ -14,7 +14,7 @@ from clawlite.host.build import build_beside
 
 WITHIN = 0.15
 GOLDEN = Path(__file__).parents[1] / "golden"
-AGENTS = ("greenhouse", "chat", "blink", "empty", "bench", "rules", "tools", "both", "talk", "skills", "kept")
+AGENTS = ("greenhouse", "chat", "blink", "empty", "bench", "rules", "tools", "calls", "both", "talk", "skills", "kept", "watched")
 TOOL = '''
 
 def tool_%d(text: str, count: int = 1) -> str:
@@ -52,9 +52,15 @@ def agents(tmp_path_factory):
     words32.project(folder / "talk", words32._CLAW % "reflex" + words32._TALK, **words32._REFLEX)
     words32.project(folder / "skills", words32.remote("openai-compatible") + words32._SKILL + words32._ALLOW % ("allow", ""), tools_py=words32._TOOL)
     words32.project(folder / "kept", words32._CLAW % "reflex" + words32._BLOCKS % "audit: { log_outputs: true }", **words32._LOOKS, tools_py=words32._TOOL)
+    words32.project(folder / "calls", words32._CLAW % "reflex" + words32._ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 20 }"), **words32._LOOKS,
+                    tools_py=words32._TOOL + "".join(TOOL % (number, number) for number in range(10)))
+    watching = "prompt_injection: { detection: pattern }, secret_scanning: { enabled: true }, audit: { log_outputs: true }"
+    words32.project(folder / "watched", words32._CLAW % "reflex" + words32._BLOCKS % watching + words32._TALK, **words32._LOOKS, tools_py=words32._TOOL)
     words32.project(folder / "both", words32.remote("anthropic-native", "openai-compatible"))
     for name in AGENTS:
         found[name] = folder / name
+    for name, text in (("greenhouse", "is the soil dry?"), ("blink", "blink")):
+        (folder / name / "says").write_text(text)
     return found
 
 
@@ -168,7 +174,7 @@ def test_the_heap_that_is_held_with_real_pins_and_a_radio(with_stand_ins, agents
 def test_every_part_of_the_code_has_its_sizes():
     sizes = board_heap.sizes()
     parts = {"agent", "anthropic", "audit", "gateway", "guard", "injection", "lan", "leaks", "limits", "log", "machinepins", "memory", "openai", "pins", "reflex", "remote",
-             "replay", "skills", "wifi"}
+             "replay", "skills", "tools", "wifi"}
     assert set(sizes) == {"32", "64", "flash"} and set(sizes["32"]) == set(sizes["64"]) == parts
     names = 3584                        # a pool of names doubles in the part that fills it, with one size of words earlier than with the other
     assert all(0 < sizes["32"][part] < sizes["64"][part] + names for part in parts) and sizes["32"]["agent"] < sizes["64"]["agent"]
