@@ -39,8 +39,8 @@ umount2 uselib userfaultfd ustat vhangup
 _UNCOUNTED = ["memfd_create", "shmget", "msgget", "mq_open", "vmsplice"]
 MAP_SHARED, MAP_ANONYMOUS = 1, 32                        # MAP_SHARED_VALIDATE has the first bit, too
 SOL_SOCKET, BUFFERS = 1, [7, 8, 32, 33]                 # SO_SNDBUF, SO_RCVBUF, and the same by force
-# What Landlock leaves open (landlock(7), "Current limitations"): metadata by path, and the objects of the user's own IPC.
-_BY_PATH = ["chown", "chown32", "lchown", "lchown32", "fchmodat2", "fchownat", "utime", "utimes", "futimesat", "file_setattr",
+# What Landlock leaves open (landlock(7), "Current limitations"): metadata by path, what comes and goes in folders, and the objects of the user's own IPC.
+_BY_PATH = ["chown", "chown32", "lchown", "lchown32", "fchmodat2", "fchownat", "utime", "utimes", "futimesat", "file_setattr", "inotify_add_watch",
             "shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semtimedop_time64", "semctl",
             "mq_open", "mq_unlink"]                     # what a number names is soon guessed: not only the calls that look one up
 _ATTRIBUTES = ["setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"]

@@ -53,6 +53,7 @@ fsetxattr           190 7 228
 futimesat           261 - 326
 get_mempolicy       239 236 320
 init_module         175 105 128
+inotify_add_watch   254 27 317
 ioctl               16 29 54
 ioperm              173 - -
 iopl                172 - -

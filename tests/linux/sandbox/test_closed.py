@@ -124,6 +124,15 @@ def test_the_warden_keeps_its_limits_and_its_time(place):
     assert place.python("    import resource\n" + own) == ["open"] * 3
 
 
+def test_what_comes_and_goes_elsewhere_is_not_told(place):
+    outside = str(place.folder / "out")
+    body = """    libc = ctypes.CDLL(None)
+    line = libc.inotify_init()
+    return [line >= 0] + [libc.inotify_add_watch(line, path, 0x300) for path in (%r, b'/home', b'/var/log')]
+""" % outside.encode()
+    assert place.python(body) == [True, -1, -1, -1]
+
+
 def test_no_secret_of_the_agent_is_inside(place):
     body = """    found = []
     for name in os.listdir('/proc') if not tried(os.listdir, '/proc') != 'open' else ['self']:
