@@ -40,11 +40,21 @@ def samples(seed: int) -> dict:
         "npm": ["np" + "m_" + made(36)],
         "pypi": ["py" + "pi-AgEIcHlwaS5vcmc" + made(80, TOKEN)],
         "huggingface": ["h" + "f_" + made(34)],
-        "jwt": ["ey" + "J" + made(20, TOKEN) + ".ey" + "J" + made(40, TOKEN) + "." + made(43, TOKEN)],
+        "jwt": ["ey" + "J" + made(20, TOKEN) + ".ey" + "J" + made(40, TOKEN) + "." + made(43, TOKEN), "ew" + "o" + made(20) + ".ew" + "o" + made(40) + "." + made(43, TOKEN)],
         "pem": [pem(name) for name in ("RSA ", "OPENSSH ", "EC ", "", "ENCRYPTED ")],
     }
     found = {kind: [(text, text) for text in texts] for kind, texts in whole.items()}
+    made_up = ("aw", "s_secret_access_key", made(39, BASE64) + "k"), ("Auth", "orization: ", digits(1) + "a" + digits(1) + "f" + made(36, "0123456789abcdef"))
+    whole_key = made(85, BASE64) + "Q=="
     for kind, pattern, secret in (
+            ("aws-secret", "<Secret" + "AccessKey>%s</Secret" + "AccessKey>", made(39, BASE64) + "k"), ("aws-secret", "Secret access key: %s", made(39, BASE64) + "k"),
+            ("aws-secret", "aws configure set " + made_up[0][0] + made_up[0][1] + " %s", made_up[0][2]), ("authorization", made_up[1][0] + made_up[1][1] + "Token %s", made_up[1][2]),
+            ("authorization", "authorization: Bearer %s", made(10, string.ascii_lowercase) + "qjzkvwmxtrplnbyc"),
+            ("azure-storage", "accountKey: %s", whole_key), ("azure-storage", "AZURE_STORAGE_KEY=%s", whole_key), ("azure-storage", '"keyName": "key1", "value": "%s"', whole_key),
+            ("azure-storage", "https://x.blob.core.windows.net/c?sv=2022&sig=%s", made(43) + "%3D"),
+            ("password", "DB_PASS = '%s'", "k9Wm" + made(1) + "2xQz"), ("password", 'password = "%s"', "zeLxlfWFfq" + made(2, string.ascii_uppercase)),
+            ("password", "<password>%s</password>", "Gh5t" + made(1, string.ascii_lowercase) + "9pQ2x"), ("password", "Id=sa;Password=%s;", "Gh5t" + made(2, "abcd") + "9pQ2x"),
+            ("password", "//npm.example.com/:_auth" + "Token=%s", "872fa609-a5b1-489f-a7ae-e45d11a" + made(5, "0123456789abcdef")),
             ("aws-secret", "aws_secret_access_key = %s", made(40, BASE64)), ("aws-secret", 'AWS_SECRET_ACCESS_KEY="%s"', made(40, BASE64)),
             ("aws-secret", '"SecretAccessKey": "%s"', made(40, BASE64)),
             ("azure-storage", "AccountName=a;AccountKey=%s;EndpointSuffix=x", made(86, BASE64) + "=="),

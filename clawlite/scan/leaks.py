@@ -27,6 +27,7 @@ _PREFIXED = (
     ("huggingface", b"hf_", ALNUM, 30, True), ("huggingface", b"api_org_", ALNUM, 30, True),
     ("discord", b"/api/webhooks/", TOKEN + b"/", 50, False), ("discord", b"mfa.", TOKEN, 80, True),
 )
+_OBJECTS = (b"eyJ", b"eyA", b"ewo", b"ew0")
 _OPENAI = (b"proj-", b"svcacct-", b"admin-", b"None-", b"or-v1-")
 
 
@@ -112,14 +113,15 @@ def _telegram(data: bytes, found: list):
 
 
 def _jwt(data: bytes, found: list):
-    """Two or three parts of base64, the first two JSON objects (RFC 7519)."""
-    for pos in each(data, b"eyJ"):
-        end = pos if in_word(data, pos) else run(data, pos, TOKEN, 4096)
-        if data[end:end + 4] == b".eyJ":
-            end = run(data, end + 1, TOKEN, 8192)
-            if data[end:end + 1] == b".":
-                end = run(data, end + 1, TOKEN, 2048)
-            found.append((pos, end, "jwt"))
+    """Two or three parts of base64, the first two JSON objects (RFC 7519): {" or { and white space."""
+    for anchor in _OBJECTS:
+        for pos in each(data, anchor):
+            end = pos if in_word(data, pos) else run(data, pos, TOKEN, 4096)
+            if data[end:end + 1] == b"." and data[end + 1:end + 4] in _OBJECTS:
+                end = run(data, end + 1, TOKEN, 8192)
+                if data[end:end + 1] == b".":
+                    end = run(data, end + 1, TOKEN, 2048)
+                found.append((pos, end, "jwt"))
 
 
 def _dotted(data: bytes, found: list):

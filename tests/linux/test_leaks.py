@@ -28,7 +28,10 @@ BENIGN = (
     "hf_hub_download_2024_models", "npm_config_registry=https://r/", "npm_lifecycle_script_for_every_1", 'password=""', "password: '***'",
     'pwd: "/home/u1/x"', 'api_key = "INSERT_YOUR_KEY_1"', '"secret": "my-kubernetes-secret-name"', 'class="token-string-2 bold"',
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI bob@host", "integrity sha512-" + base64.b64encode(bytes(range(64))).decode(),
-    "ssh://git@github.com:22/x", "mail bob@example.com: token 12", "arn:aws:secretsmanager:eu-1:1234:secret:x", 'passphrase: "${PASS_1}"',
+    "PWD=/tmp/ag-ca1oqv3u/ws2a OLDPWD=/home/b2c3d4/x9", 'bypass="a1b2c3d4e5"', "pass: 12 of 14, passed: 3x4y5z6a7", 'Pass: "see page 12"', "compass='n1e2s3w4'",
+    "<Secret>my-kubernetes-secret-name</Secret>", "Authorization: Token required", "Authorization: Bearer authentication", "secret access key: press Alt+S, then 40 letters",
+    "https://x/c?sig=none&sv=1", "public key: sha512-" + base64.b64encode(bytes(range(64))).decode(), "key: " + "A" * 86 + "==", "password: required|min:8",
+    'password = "NewPassword"', 'name="password">Enter it here', "ewogIA is how a JSON object with a line end begins", "ssh://git@github.com:22/x", "mail bob@example.com: token 12", "arn:aws:secretsmanager:eu-1:1234:secret:x", 'passphrase: "${PASS_1}"',
 )
 
 
