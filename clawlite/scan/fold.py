@@ -3,19 +3,25 @@
 1. Pieces end at white space, and no escape holds any: what is done to each of them is done to the text, in bounded memory.
 2. What is here works letter by letter, so that every runtime gives the same.
 """
-from binascii import a2b_base64
+from binascii import a2b_base64, unhexlify
 
 ROOMY_PIECE, PIECE = 16384, 512         # characters of a piece, if it has white space there: where there is room, and on a board
-_ENTITIES = (("&nbsp;", " "), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&shy;", ""), ("&amp;", "&"))
+_ENTITIES = (("&nbsp;", " "), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&shy;", ""), ("&zwj;", ""), ("&zwnj;", ""),
+             ("&ZeroWidthSpace;", ""), ("&amp;", "&"))
 _HEX = "0123456789abcdefABCDEF"
+_BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
+_INLINE = " a b i u s em strong span font small big sub sup mark code wbr "      # tags that part no words
 _LATIN = ("AAAAAAACEEEEIIIIDNOOOOOxOUUUUYTsaaaaaaaceeeeiiiidnooooo/ouuuuytyAaAaAaCcCcCcCcDdDdEeEeEeEeEeGgGgGgGgHhHhIiIiIiIiIiIiJjKkkLlLlLlLlLl"
           "NnNnNnnNnOoOoOoOoRrRrRrSsSsSsSsTtTtTtUuUuUuUuUuUuWwYyYZzZzZzs")
 _LOOKS = ("\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u04bb\u0501\u051b\u051d\u043a\u043c\u0442\u043d\u0432\u0433\u0438\u043f"
           "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03b1\u03b2\u03b5\u03b7\u03b9\u03ba\u03bd\u03bf"
           "\u03c1\u03c2\u03c3\u03c4\u03c5\u03c7\u03b3\u03c9"
           "\u1d00\u0299\u1d04\u1d05\u1d07\ua730\u0262\u029c\u026a\u1d0a\u1d0b\u029f\u1d0d\u0274\u1d0f\u1d18\u0280\ua731\u1d1b\u1d1c\u1d20\u1d21"
-          "\u028f\u1d22\u0261\u0251\u0131\u212a")
-_LIKE = "aeopcyxijshdqwkmthbrnn" "ABEZHIKMNOPTYXabeniknopcstuxyw" "abcdefghijklmnoprstuvwyzgaik"
+          "\u028f\u1d22\u0261\u0251\u0131\u212a"
+          "\u1d43\u1d47\u1d9c\u1d48\u1d49\u1da0\u1d4d\u02b0\u2071\u02b2\u1d4f\u02e1\u1d50\u207f\u1d52\u1d56\u02b3\u02e2\u1d57\u1d58\u1d5b\u02b7"
+          "\u02e3\u02b8\u1dbb\u2170\u2174\u2179\u217c\u217d\u217e\u217f\u0197\u0268")
+_LIKE = ("aeopcyxijshdqwkmthbrnn" "ABEZHIKMNOPTYXabeniknopcstuxyw" "abcdefghijklmnoprstuvwyzgaik" "abcdefghijklmnoprstuvw"
+         "xyzivxlcdmii")
 
 
 def pieces(text: str, most: int):
@@ -40,15 +46,17 @@ def decoded(text: str) -> str:
         text = _numbers(text, "&#", ";")
     if "\\" in text:
         text = _numbers(text.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r"), "\\u", "")
-    return text.replace("%20", " ")
+        text = _numbers(text, "\\x", "", 2)
+    return _numbers(text, "%", "", 2) if "%" in text else text
 
 
-def _numbers(text: str, mark: str, stop: str) -> str:
+def _numbers(text: str, mark: str, stop: str, width: int = 4) -> str:
+    """Return *text* with characters for their numbers: behind *mark*, up to *stop* or *width* hexadecimal digits long."""
     parts = text.split(mark)
     high = 0                        # the first half of a surrogate pair that the part before was
     for at in range(1, len(parts)):
         part, first, high = parts[at], high, 0
-        end = part.find(stop, 0, 9) if stop else 4
+        end = part.find(stop, 0, 9) if stop else width
         digits, base = (part[1:end], 16) if stop and part[:1] in ("x", "X") else (part[:end], 10 if stop else 16)
         try:
             if digits.strip(_HEX):
@@ -67,7 +75,7 @@ def _numbers(text: str, mark: str, stop: str) -> str:
 
 
 def uncommented(parts):
-    """Yield *parts*, pieces of a text, without HTML's comments."""
+    """Yield *parts*, pieces of a text, without HTML's comments and tags."""
     inside = False
     for text in parts:
         out = ""
@@ -77,7 +85,20 @@ def uncommented(parts):
                 out += text if mark < 0 else text[:mark]
             text = "" if mark < 0 else text[mark + (3 if inside else 4):]
             inside = inside and mark < 0 or not inside and mark >= 0
-        yield out
+        yield _untagged(out) if "<" in out else out
+
+
+def _untagged(text: str) -> str:
+    first, *parts = text.split("<")
+    out = [first]
+    for part in parts:
+        end = part.find(">", 0, 256)
+        if end < 0:
+            out.append("<" + part)
+        else:
+            name = part[:end].strip("/").split(" ", 1)[0].lower()
+            out.append(("" if " " + name + " " in _INLINE else " ") + part[end + 1:])
+    return "".join(out)
 
 
 def fold(text: str) -> str:
@@ -94,7 +115,7 @@ def _folded(c: str) -> str:
     if 0x400 <= code < 0x430:                       # Cyrillic capitals
         code += 0x20 if code >= 0x410 else 0x50
         c = chr(code)
-    if 0x131 <= code < 0x530 or 0x1d00 <= code < 0x1d23 or code in (0x212a, 0xa730, 0xa731):
+    if 0x131 <= code < 0x530 or 0x1d00 <= code < 0x1dc0 or code in (0x2071, 0x207f, 0x212a, 0xa730, 0xa731) or 0x2170 <= code < 0x2180:
         at = _LOOKS.find(c)
         if at >= 0:
             return _LIKE[at]
@@ -122,18 +143,34 @@ def _folded(c: str) -> str:
 
 
 def unwrapped(text: str) -> str:
-    """Return what the base64 in *text* decodes to, where that is text."""
-    out = []
+    """Return what the base64 and the hexadecimal digits in *text* decode to, where that is text; also of base64 in several lines."""
+    out, line = [], []
+    for mark in "\"'`,;:()<>.":
+        if mark in text:
+            text = text.replace(mark, " ")
     for word in text.split():
+        is_coded = not word.strip(_BASE64)
+        if is_coded and (line or len(word) >= 16):
+            line.append(word)           # the last one may be short
+        if line and (not is_coded or len(word) < 16 or word[-1] == "="):
+            _unwrap(line, out)
+            line = []
+    _unwrap(line, out)
+    return " ".join(out)
+
+
+def _unwrap(line: list, out: list):
+    """Add what the words of *line* decode to, each and all of them together."""
+    for word in line + ["".join(line)] if len(line) > 1 else line:
         if len(word) < 20:
             continue
-        word = word.strip("\"'`,;()<>.")
-        if len(word) >= 20 and not word.strip("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"):
-            word = word.rstrip("=").replace("-", "+").replace("_", "/")
-            try:
+        try:
+            if not word.strip(_HEX) and len(word) & 1 == 0:
+                data = unhexlify(word)
+            else:
+                word = word.rstrip("=").replace("-", "+").replace("_", "/")
                 data = a2b_base64(word + "=" * (-len(word) % 4))
-                if not data.strip(bytes(range(32, 127)) + b"\t\r\n"):
-                    out.append(str(data, "utf-8"))
-            except ValueError:
-                pass
-    return "".join(out)
+            if not data.strip(bytes(range(32, 127)) + b"\t\r\n"):
+                out.append(str(data, "utf-8"))
+        except ValueError:
+            pass

@@ -17,6 +17,7 @@ _LONG = 15                      # letters of a word that may be several
 _DEEDS, _THINGS = "VFNRAWQ", "IPSXKTZGDuhm"          # host/injections.py, WORDS
 _NEAR = 12                      # words between the two
 _MOST = 14                      # letters of the longest word that counts
+_WRAPPED = 3                    # times that a text is looked at: as it is, and twice what base64 in it decodes to
 
 
 class Words:
@@ -59,19 +60,28 @@ class Patterns:
             if letter == "V":
                 self._verbs = named
         self._known = {word: letter for letter, named in words for word in named.split(" ")} if roomy else Words(words)
+        self._mixed = {}                # by what words have in common whose inner letters stand in another order: "ignroe" is read all the same
+        for word in self._known if roomy else ():
+            if len(word) > 4:
+                self._mixed.setdefault((word[0], word[-1], len(word)), {})["".join(sorted(word))] = self._known[word]
 
     def found(self, text: str) -> bool:
         """Return whether *text* gives orders.  Cost: linear; about 3 ms for 64 KB of ASCII on CPython."""
-        hidden = []
-        if self._speaks(pieces(text, self._piece), hidden):
-            return True
-        if ("--" in text or "&#" in text or "\\u" in text) and self._speaks(uncommented(pieces(text, self._piece)), None):
-            return True
-        return len(hidden) > 0 and self._speaks(pieces("".join(hidden), self._piece), None)
+        for _ in range(_WRAPPED):
+            hidden = []
+            if self._speaks(pieces(text, self._piece), hidden):
+                return True
+            if ("--" in text or "</" in text or "&#" in text or "&lt;" in text or "\\u" in text) \
+                    and self._speaks(uncommented(pieces(text, self._piece)), None):
+                return True
+            if not hidden:
+                break
+            text = " ".join(hidden)
+        return False
 
     def doubts(self, text: str) -> bool:
         """Return whether *text* has a word for what orders do near one for what they do it to, or is written so that nobody can read it."""
-        spelled, hidden = Spelled(self._known, self._verbs), []
+        spelled, hidden = Spelled(self._known, self._verbs, {}), []
         for piece in pieces(text, self._piece):
             hidden.append(unwrapped(piece))
             spelled.add(fold(piece).lower())
@@ -92,7 +102,7 @@ class Patterns:
         parts   its pieces
         hidden  list that gets what its base64 decodes to, or None
         """
-        spelled, before = Spelled(self._known, self._verbs), ""
+        spelled, before = Spelled(self._known, self._verbs, self._mixed), ""
         for piece in parts:
             if hidden is not None:
                 inside = unwrapped(piece)
@@ -115,11 +125,13 @@ class Spelled:
 
     known  {word: letter}
     verbs  words with spaces between: one of them in a long word, and that is taken apart
+    mixed  {(first letter, last letter, length): {its letters, sorted: letter}}
     """
 
-    def __init__(self, known, verbs: str):
+    def __init__(self, known, verbs: str, mixed: dict):
         self._known = known
         self._verbs = verbs
+        self._mixed = mixed
         self._out = []
         self._singles = ""              # letters that stood alone
         self._last = ""                 # a word that said nothing: with the next it may
@@ -166,9 +178,16 @@ class Spelled:
         plain = word.strip("!|")
         if plain != word:
             letter = known.get(plain)
-        if letter is None and len(plain) <= _MOST and not plain.isalpha() and not plain.isdigit():
+        if letter is None and len(plain) <= _MOST and not word.isalpha() and not plain.isdigit():
+            if plain != word:           # !gnore
+                letter = known.get("".join([_PLAIN[_LEET.find(c)] if c in _LEET else c for c in word]))
             plain = "".join([_PLAIN[_LEET.find(c)] if c in _LEET else c for c in plain])
-            letter = known.get(plain)
+            letter = known.get(plain) if letter is None else letter
+        if letter is None and 4 < len(plain) <= _MOST:
+            like = self._mixed.get((plain[0], plain[-1], len(plain)))
+            letter = like.get("".join(sorted(plain))) if like else None
+        if letter is None and "@" in word and "@" in word[1:-1]:
+            letter = "h"                # somebody's address
         if letter is None and last:
             letter = known.get(last + plain)
             if letter is not None:

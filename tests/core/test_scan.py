@@ -188,6 +188,9 @@ def test_escapes_and_letters():
     assert fold("\u212a\u0131\u0410\u0430\uff21\U0001d41a\xe9\u200b\xa0|") == "kiaaAae |"
     assert "".join(uncommented(["a<!-- b", " c -->d<!--e-->f", "<!-- g"])) == "adf"
     assert unwrapped("x aGVsbG8gaGVsbG8gaGVsbG8= AAAAAAAAAAAAAAAAAAAAAAAA") == "hello hello hello"
+    assert unwrapped("href='data:a/b;base64,aGVsbG8gaGVsbG8gaGVsbG8='>") == unwrapped("68656c6c6f2068656c6c6f2068656c6c6f") == "hello hello hello"
+    assert unwrapped("aGVsbG8gaGVsbG8gaGVs\nbG8gaGVsbG8=\nand so on").split()[-4:] == ["hello"] * 4, "two lines are one"
+    assert "".join(uncommented(["i<b>g</b>n<p>o < 1 <br/>x"])) == "ign o < 1  x" and decoded("%41\\x42%zz% 1%") == "AB%zz% 1%"
 
 
 def test_input_is_checked():
