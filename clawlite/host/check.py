@@ -9,7 +9,7 @@ def check(name: str, board: str = None) -> dict:
 
     Raises ``ManifestErrors`` with every problem when it is no valid CKP, or *board* cannot honour it (what cannot be built is no image
     for any board), or a Sandbox or Policy of it cannot be kept as it is written: a protection is not put off; or a file that clawlite alone
-    knows (reflex, replay) is wrong: nothing else could read it either.
+    knows (clawlite.toml, reflex, replay) is wrong: nothing else could read it either.
     """
     loaded = manifest.load(name)
     profile = boards.profile(board, loaded.folder) if board else None
@@ -30,8 +30,8 @@ def check(name: str, board: str = None) -> dict:
 
 
 def _is_wrong_anywhere(loaded, problem) -> bool:
-    """Return whether *problem* lies in a Sandbox or a Policy of the manifest, in a reflex or replay file, or is about a secret."""
-    if problem.file in (loaded.settings.reflex_file, loaded.settings.replay_file):
+    """Return whether *problem* lies in a Sandbox or a Policy of the manifest, in a file of clawlite's own, or is about a secret."""
+    if problem.file.endswith(".toml") or problem.file in (loaded.settings.reflex_file, loaded.settings.replay_file):
         return True
     if problem.path[-1:] == ("secret_ref",):
         return True

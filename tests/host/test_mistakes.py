@@ -99,3 +99,10 @@ def test_a_mistake_in_a_file_that_clawlite_alone_reads_is_no_valid_manifest(tmp_
     with pytest.raises(ManifestErrors) as found:
         check.check(str(tmp_path))
     assert said in str(found.value) and len(found.value.problems) == 1, found.value
+
+
+def test_a_mistake_in_clawlite_toml_that_only_a_build_sees(tmp_path):
+    checked(tmp_path, "garden", "garden")
+    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n[memory]\npower_safe = ["fcats"]\n')
+    with pytest.raises(ManifestErrors, match='clawlite.toml:3: memory.power_safe.0.: there is no store "fcats"'):
+        check.check(str(tmp_path))

@@ -1,5 +1,8 @@
 """clawlite.toml: a schema with lines, did-you-mean, refusals by name, and no secrets."""
+import re
+
 import pytest
+from agents import ROOT
 
 from clawlite.host import settings
 from clawlite.host.problems import ManifestErrors, Problems
@@ -141,3 +144,15 @@ def test_damage_gives_settings_or_problems(tmp_path):
             load(tmp_path, bytes(data[:numbers.randrange(len(data) + 1)] if numbers.random() < 0.3 else data))
         except ManifestErrors:
             raise AssertionError("problems are collected, not raised")
+
+
+PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md") if "```toml" in path.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_examples_of_a_page_are_settings(tmp_path, page):
+    """Each as it stands: files that it names are not here, and nothing else is wrong."""
+    for text in re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL):
+        if not text.startswith("[[rule]]"):
+            problems = load(tmp_path, text)[1]
+            assert all("does not exist" in problem for problem in problems), problems
