@@ -5,7 +5,7 @@ import re
 from clawlite.core.errors import ClawError
 from clawlite.host import board_profile
 from clawlite.host.data import boards_dir
-from clawlite.host.problems import ManifestErrors, did_you_mean
+from clawlite.host.problems import ManifestErrors, did_you_mean, unwritten
 
 FOLDER = "boards"
 
@@ -93,7 +93,9 @@ def new(name: str, source: str, folder: str = ".") -> str:
     except FileExistsError:
         raise ClawError(f"{path} is there already", "choose another name, or edit it") from None
     except OSError as e:
-        raise ClawError(f"{path}: {e.strerror}") from None
+        if os.path.isfile(path):        # ours, and not whole
+            os.remove(path)
+        raise unwritten(path, e, "go to a folder that you may write to") from None
     return path
 
 

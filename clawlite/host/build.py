@@ -1,9 +1,11 @@
 """Build an image file from a manifest: load, compile, write where nothing of the maker's lies."""
+import contextlib
 import os
 
 from clawlite.core.errors import ClawError
 from clawlite.core.header import MAGIC
 from clawlite.host import board_fit, boards, compiler, findings, manifest
+from clawlite.host.problems import unwritten
 
 IMAGE = "claw.cbor"
 
@@ -68,7 +70,9 @@ def save(path: str, data: bytes) -> bool:
             file.write(data)
         os.replace(path + ".new", path)
     except OSError as e:
-        raise ClawError(f"{path}: {e.strerror}", "name another file with -o") from None
+        with contextlib.suppress(OSError):
+            os.remove(path + ".new")
+        raise unwritten(path, e, "-o of clawlite build names another file") from None
     return True
 
 

@@ -18,6 +18,7 @@ from clawlite import __version__
 from clawlite.core.errors import ClawError
 from clawlite.host import firmware
 from clawlite.host.board_files import SLOT, runtime_files
+from clawlite.host.problems import unwritten
 
 NOT_FROZEN = ("main",)
 
@@ -36,7 +37,7 @@ def write(folder: str) -> list[str]:
             _mip(os.path.join(folder, "mip"), files)
             _frozen(os.path.join(folder, "frozen"), files)
     except OSError as e:
-        raise ClawError(f"{e.filename or folder}: {e.strerror}", "name another folder") from None
+        raise unwritten(e.filename2 or e.filename or folder, e, "name another folder") from None
     return sorted(os.path.relpath(os.path.join(where, name), folder) for where, _, names in os.walk(folder) for name in names)
 
 

@@ -1,9 +1,10 @@
 """Make a project from a template: a folder that builds and runs as it is."""
+import contextlib
 import os
 import re
 
 from clawlite.core.errors import ClawError
-from clawlite.host.problems import did_you_mean
+from clawlite.host.problems import did_you_mean, unwritten
 from clawlite.host.remotes import endpoint_problem
 
 FOLDER = os.path.join(os.path.dirname(__file__), "templates")
@@ -67,9 +68,20 @@ def new(path: str, template: str = DEFAULT, endpoint: str = None, model: str = N
             try:
                 _copy(os.path.join(folder, file), os.path.join(path, relative), name, providers)
             except OSError as e:
-                raise ClawError(f"{os.path.join(path, relative)}: {e.strerror}", "choose a folder that you may write to") from None
+                _take_back(path, [*written, relative])
+                raise unwritten(os.path.join(path, relative), e, "choose a folder that you may write to") from None
             written.append(relative)
     return written
+
+
+def _take_back(path: str, files: list) -> None:
+    """Remove *files* of the folder *path*, and it: half a project is in the way of the next try."""
+    for file in files:
+        with contextlib.suppress(OSError):
+            os.remove(os.path.join(path, file))
+    for folder in sorted({os.path.dirname(os.path.join(path, file)) for file in files} | {path}, key=len, reverse=True):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
 
 
 def _copy(source: str, target: str, name: str, providers: str) -> None:

@@ -6,6 +6,7 @@
 """
 import dataclasses
 import difflib
+import errno
 import re
 
 from clawlite.core.errors import ClawError
@@ -131,3 +132,14 @@ def one_of(names) -> str:
     """Return ``"a", "b" or "c"`` for the names in their order."""
     words = [quoted(name) for name in names]
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
+
+
+def unwritten(path: str, e: OSError, otherwise: str) -> ClawError:
+    """Return the error of a file that cannot be written; of a full disk with exit code 1: what the command was given is right.
+
+    otherwise  the next step where it is not for want of room
+    """
+    is_full = e.errno in (errno.ENOSPC, errno.EDQUOT)
+    error = ClawError(f"{path}: {e.strerror}", "make room" if is_full else otherwise)
+    error.exit_code = 1 if is_full else 2
+    return error

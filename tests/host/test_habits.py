@@ -4,7 +4,7 @@ import os
 import subprocess
 
 import pytest
-from agents import clawlite, environment, linux, make_greenhouse
+from agents import clawlite, environment, linux, make_greenhouse, without_root_rights
 
 COMMANDS = [["boards"], ["check", "g", "--json"], ["tools", "g"], ["--help"], ["run", "--help"], ["doctor"], ["conformance", "--json"], ["inspect", "g/claw.cbor"]]
 BUFFERED = pytest.mark.parametrize("buffered", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "at once"])
@@ -51,3 +51,29 @@ def test_a_folder_that_has_gone(tmp_path):
     script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
     done = subprocess.run(["sh", "-c", script, "sh", *linux("new", "x")], cwd=tmp_path, capture_output=True, text=True, env=environment(tmp_path), timeout=60)
     assert (done.returncode, done.stderr) == (1, "clawlite: the current folder was removed - go to another one\n")
+
+
+FULL = ('mount -t tmpfs -o size=256k none "$0" && cd "$0" && mkdir g g/tools && cp "$1"/*.* g && cp "$1"/tools/* g/tools && rm -f g/claw.cbor && '
+        '{ head -c 999999 /dev/zero >fill; shift; "$@"; code=$?; find . -type f | sort; exit $code; }')
+WRITERS = [(["build", "g"], "g/claw.cbor"), (["run", "g"], "g/claw.cbor"), (["new", "h"], "h/"), (["boards", "new", "x", "--from", "pico"], "boards/x.toml")]
+
+
+@pytest.mark.parametrize("words, said", WRITERS, ids=["build", "run", "new", "boards new"])
+def test_a_full_disk_is_told_and_keeps_no_half_of_anything(tmp_path, words, said):
+    make_greenhouse(tmp_path / "g")
+    before = sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "g").rglob("*") if path.is_file() and path.name != "claw.cbor")
+    (tmp_path / "disk").mkdir()
+    done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", FULL, str(tmp_path / "disk"), str(tmp_path / "g"), *linux(*words)],
+                          capture_output=True, text=True, env=environment(tmp_path / "home"), timeout=60)
+    if "unshare:" not in done.stderr and "mount:" not in done.stderr:       # else: no namespaces here
+        assert done.returncode == 1 and "clawlite: " + said in done.stderr and done.stderr.endswith(": No space left on device - make room\n"), done.stderr
+        assert [line[2:] for line in done.stdout.splitlines()] == ["fill", *before]
+
+
+def test_a_project_that_this_user_may_not_write_into(tmp_path):
+    (make_greenhouse(tmp_path / "g")).unlink()
+    (tmp_path / "g").chmod(0o555)
+    for words, said in (["run", "g"], "-o of clawlite build names another file"), (["new", "g/h"], "choose a folder that you may write to"):
+        done = subprocess.run(without_root_rights(linux(*words)), cwd=tmp_path, capture_output=True, text=True, env=environment(tmp_path / "home"), timeout=60)
+        assert done.returncode == 2 and "Permission denied - " + said in done.stderr, done.stderr
+    (tmp_path / "g").chmod(0o755)
