@@ -28,8 +28,8 @@ class Table:
         self._processes = []            # where a proc(5) is mounted
         self._known = {}                # (paths, but) -> [(other name, what it is or None)]
 
-    def look(self) -> None:
-        """Read the table if that was not done, or if it has changed.  Cost when it has not: one system call."""
+    def look(self) -> bool:
+        """Read the table if that was not done, or if it has changed; False when it cannot be read.  Cost when it has not: one system call."""
         try:
             if self._fd is None:
                 self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
@@ -40,6 +40,7 @@ class Table:
                 self._read()
         except OSError:                 # there is no /proc
             self._rows = []
+        return bool(self._rows)
 
     def _read(self) -> None:
         os.lseek(self._fd, 0, os.SEEK_SET)

@@ -1,14 +1,15 @@
 """Denied paths are denied by what they are, not by how they are called: their other names, in what a call may reach, are denied with them.
 
-1. What the mount table shows again (linux/mounts.py), as it is when the call begins, and other mounts of /proc, unless they are what was
-declared.  In profile N nothing that is mounted later comes in.
-2. Hard links: of denied files, and of what lies in denied folders of at most MAX_BELOW entries.  Names are looked for in what is mounted; where not
+1. How their folders list them, where a file system ignores case.  2. What the mount table shows again (linux/mounts.py), as it is when the call
+begins, and other mounts of /proc, unless they are what was declared.  In profile N nothing that is mounted later comes in.
+3. Hard links: of denied files, and of what lies in denied folders of at most MAX_BELOW entries.  Names are looked for in what is mounted; where not
 all can be found, the call is refused: the kernel knows files by their names here, and would open them by any other.
 A built-in file tool sees to hard links itself (scope.py).
 """
 import os
 import stat
 
+from clawlite.linux.mounts import TABLE
 from clawlite.linux.sandbox.plan import SYSTEM, Refused, covers, masks, pins
 
 MAX_NAMES = 20000               # entries of what is mounted, that are looked at for the names of a denied file
@@ -21,7 +22,10 @@ def deny(plan: dict, table, root: str) -> None:
     table  ``mounts.Table``;  root  where the root of all those paths is now
     Raises ``Refused``.
     """
-    also = table.others(plan["denied"]) + table.others(plan["hidden"], plan["folder"])
+    if not table.look():
+        raise Refused("what is mounted twice cannot be known: %s cannot be read" % TABLE, "mount a /proc")
+    also = [path for path in (_listed(path, root) for path in plan["denied"]) if path not in plan["denied"]]
+    also += table.others(plan["denied"] + also) + table.others(plan["hidden"], plan["folder"])
     also += [point for point in table.processes() if all(source != point for source, _, _ in plan["mounts"])]
     for path in [source for source, _, _ in plan["mounts"]] + [path for path in SYSTEM if os.path.isdir(root + path)] if also else ():
         if covers(also, path) and not covers(plan["denied"], path):
@@ -33,6 +37,21 @@ def deny(plan: dict, table, root: str) -> None:
         plan["denied"] = plan["denied"] + also
         plan["masks"] = plan["masks"] + masks(plan["mounts"], also, [], plan["folder"], plan["whole"])
         plan["pins"] = pins(plan["mounts"], plan["masks"], plan["whole"])
+
+
+def _listed(path: str, root: str) -> str:
+    """Return *path* as its folders list it: where a file system ignores case, it may have been written otherwise."""
+    at = ""
+    for name in path.split("/")[1:]:
+        try:
+            status, other = os.lstat("%s%s/%s" % (root, at, name.swapcase())), os.lstat("%s%s/%s" % (root, at, name))
+            if name != name.swapcase() and os.path.samestat(status, other):
+                listed = (os.path.basename(one) for one, _, found in _entries(root + at) if os.path.samestat(found, status))
+                name = next(listed, name)
+        except OSError:                         # one of both is not there: the ordinary case
+            pass
+        at += "/" + name
+    return at
 
 
 def _hard_links(plan: dict, denied: list, root: str) -> list:

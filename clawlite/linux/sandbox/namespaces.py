@@ -212,18 +212,27 @@ class Root:
         if os.path.isdir(new) and not os.path.islink(new):
             mount(new, new, None, _BIND | _REC)
 
-    def mask(self, path: str):
-        """Cover what is at *path* of the new root with nothing that can be read, written or entered."""
+    def mask(self, path: str) -> bool:
+        """Cover what is at *path* of the new root with nothing that can be read, written or entered.
+
+        False  it is a file whose name in other case is there still: some file systems that ignore case have no one entry for it
+        """
         new = self.at(path)
         try:
-            mode = os.lstat(new).st_mode
+            was = os.lstat(new)
         except OSError:
-            return
-        if stat.S_ISDIR(mode):
+            return True
+        if stat.S_ISDIR(was.st_mode):
             mount("tmpfs", new, "tmpfs", _NOSUID | _NODEV | _NOEXEC | _RDONLY, "mode=000,size=4k,nr_inodes=2")
-        elif not stat.S_ISLNK(mode):
+        elif not stat.S_ISLNK(was.st_mode):
             mount(_EMPTY, new, None, _BIND)
             _set(new, _NOSUID | _NODEV | _NOEXEC | _RDONLY, False)
+            try:
+                other = os.lstat(os.path.join(os.path.dirname(new), os.path.basename(new).swapcase()))
+                return was.st_nlink > 1 or not os.path.samestat(other, was)
+            except OSError:                     # there is none
+                pass
+        return True
 
     def veil(self, path: str, *shown):
         """Cover the folder *path* of the new root with one in which only *shown* is, arguments of ``bind``."""

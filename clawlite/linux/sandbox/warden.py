@@ -246,7 +246,8 @@ def _root(plan: dict, files: dict):
     for target in plan["pins"]:
         root.pin(target)
     for target in plan["masks"]:
-        root.mask(target)
+        if not root.mask(target):
+            raise Refused("the denied file %s has other names: its file system ignores case" % target, "deny the folder that it lies in")
     if files:
         secretfiles.mount(root, plan, files)
     root.close()

@@ -2,9 +2,11 @@
 import os
 
 import pytest
+from caseless import Caseless
 from mounted import mounted
 from sandbox_places import host
 
+from clawlite.linux.mounts import Table
 from clawlite.linux.sandbox import names
 
 PLACES = ["N-user", "N-root", "L-user", "L-root"]
@@ -230,6 +232,10 @@ def _plan(top, **more) -> dict:
 class _Nothing:
     """A mount table in which nothing is mounted twice."""
     @staticmethod
+    def look():
+        return True
+
+    @staticmethod
     def others(paths, but=None):
         return []
 
@@ -268,6 +274,11 @@ def test_so_many_entries_of_a_denied_folder_are_looked_at(tree, monkeypatch, ove
     assert _denied(_plan(tree)) == ([] if over > 0 else [str(tree / "alias")])
 
 
+def test_without_a_mount_table_nothing_runs(tree):
+    with pytest.raises(names.Refused, match="mountinfo cannot be read"):
+        names.deny(_plan(tree), Table(str(tree / "none")), "")
+
+
 def test_a_file_tool_looks_itself_and_a_file_of_one_name_costs_nothing(tree, monkeypatch):
     assert _denied(_plan(tree, kind="builtin")) == []
     os.unlink(tree / "alias")
@@ -279,3 +290,33 @@ def test_other_names_that_are_denied_too_are_no_others(tree):
     assert _denied(_plan(tree, whole=1, denied=[str(tree / "private"), str(tree / "alias")]))[1:] == []
     with pytest.raises(names.Refused, match="hard links"):
         _denied(_plan(tree, whole=1))
+
+
+# -- names that differ in case alone
+
+@pytest.fixture
+def caseless(place):
+    """A Host with a file system in ws/stick that ignores case."""
+    (place.folder / "ws" / "stick").mkdir()
+    Caseless({"Private": {"key": b"canary-folder"}, "Secret": b"canary-file", "hello": b"hello"}, place.folder / "ws/stick", place._process.pid)
+    return place
+
+
+@pytest.mark.parametrize("denied", ["ws/stick/Private", "ws/stick/PRIVATE"])
+def test_a_denied_folder_by_another_case(caseless, denied):
+    for name in ("Private", "PRIVATE", "pRIVATE"):
+        closed(caseless, "ws/stick/" + name, **scoped(caseless, denied))
+    assert caseless.shell("cat %s/ws/stick/hello %s/ws/stick/HELLO" % ((caseless.folder,) * 2), **scoped(caseless, denied))["output"] == "hellohello"
+
+
+@pytest.mark.parametrize("denied", ["ws/stick/Secret", "ws/stick/sECRET"])
+def test_a_denied_file_by_another_case(caseless, denied):
+    """What the kernel keeps no single name for cannot be covered in N: refused by name."""
+    profile = scoped(caseless, denied)
+    command = ["command", ["sh", "-c", "cd %s/ws/stick; cat Secret SECRET sECRET; cat hello" % caseless.folder]]
+    good, value = caseless.run(command, **profile)
+    if caseless.profile == "L":
+        assert good and "canary" not in value["output"] and value["output"].endswith("hello"), value
+    else:
+        assert not good and value[1] == -32010 and "ignores case" in value[2] and value[3], value
+    assert not caseless.read(caseless.folder / "ws/stick/SECRET", **profile)[0]
