@@ -83,7 +83,7 @@ def play(name: str, tests=None) -> tuple:
             lines.append("  Linux %(release)s %(machine)s, pages of %(page)s bytes, Python %(python)s of %(bits)s bits" % said)
         elif kind == "@@doctor":
             found = said.get("found", {})
-            kept = [text.partition(" ")[0] for text in (found.get("limits") or {}).values()][:3]
+            kept = [text.partition(" ")[0].rstrip(",") for text in (found.get("limits") or {}).values()][:3]
             lines.append("  %s: profile %s, limits by %s" % (said["user"], found.get("profile"), ", ".join(kept) or "nothing"))
             lines += ["    no %s: %s" % (missing, found["tried"][missing]) for missing in found.get("missing", ())]
             if found.get("profile") != variant.profiles[said["user"]]:

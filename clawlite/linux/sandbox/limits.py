@@ -77,10 +77,10 @@ def kernel() -> tuple:
 
 
 def is_there(pid: str) -> bool:
-    """Return whether process *pid* (digits) runs.  /proc may hide one of the same user that nobody may look into (hidepid)."""
+    """Return whether process *pid* runs.  /proc may hide one of the same user that nobody may look into (hidepid)."""
     try:
         os.kill(int(pid), 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, ValueError, OverflowError):
         return False
     except PermissionError:
         pass

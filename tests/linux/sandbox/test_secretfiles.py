@@ -74,10 +74,11 @@ def test_a_call_beside_it_does_not_see_it(place):
 def test_what_a_killed_warden_left_is_removed():
     with host("L", False) as place:
         where = _shell(place, 'dirname "$(dirname "$MAIL_TOKEN_FILE")"')["output"].strip()
-        left = os.path.join(where, "4194305-feed")       # above the highest pid that there is
-        os.mkdir(left)
-        os.chown(left, 65534, 65534) if os.geteuid() == 0 else None
-        with open(os.path.join(left, "X"), "w") as file:
-            file.write("old")
+        left = [os.path.join(where, name) for name in ("4194305-feed", "99999999999-feed", "odd")]      # above the highest pid that there is; none
+        for path in left:
+            os.mkdir(path)
+            os.chown(path, 65534, 65534) if os.geteuid() == 0 else None
+            with open(os.path.join(path, "X"), "w") as file:
+                file.write("old")
         _shell(place, "true")
-        assert not os.path.exists(left)
+        assert not any(map(os.path.exists, left))
