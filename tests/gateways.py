@@ -39,11 +39,11 @@ spec:
 TOOLS = 'def look(where: str) -> dict:\n    """Look somewhere."""\n    return {"where": where, "seen": 3}\n'
 
 
-def project(folder: Path, endpoint: str, name: str = "garden", protocol: str = "openai-compatible", stream: str = "true", limits: str = "", gateway: str = "") -> str:
+def project(folder: Path, endpoint: str, name: str = "garden", protocol: str = "openai-compatible", stream: str = "true", limits: str = "", gateway: str = "", tools: str = TOOLS) -> str:
     """Write a project and build it; return its image.  gateway: more lines of [gateway], and what follows it"""
     folder.mkdir(exist_ok=True, parents=True)
     (folder / "claw.yaml").write_text(CLAW.format(name=name, protocol=protocol, endpoint=endpoint, stream=stream, limits=limits))
-    (folder / "tools.py").write_text(TOOLS)
+    (folder / "tools.py").write_text(tools)
     (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n[gateway]\n' + gateway)
     (folder / "reflex.toml").write_text('[[rule]]\nwhen = "*"\nsay = "By rule."\n')
     return build_beside(str(folder))
@@ -95,13 +95,14 @@ class NoisyWire:
     """A terminal, ``path``, that leads to another one, *port*, through noise: one byte in *odds* is hit, each way.
 
     Public: ``seen``, all bytes that went either way, before the noise; ``cost``: [bytes of frames, bytes of records in them];
-    ``is_cut``: nothing passes.
+    ``is_cut``: nothing passes; ``cut_at(words)``: from the moment on when *words* come, which do not pass either, ``has_cut`` is set then.
     """
 
     def __init__(self, port: str, odds: int):
         self._random = random.Random(SEED)
         self.odds, self.seen, self.is_cut = odds, bytearray(), False
         self.cost, self._open = [0, 0], {}
+        self._trap, self.has_cut = None, threading.Event()
         self._board = os.open(port, os.O_RDWR | os.O_NOCTTY)
         self._master, slave = pty.openpty()
         tty.setraw(slave)
@@ -136,9 +137,17 @@ class NoisyWire:
                     continue
                 self.seen += data
                 self._count(fd, data)
+                cuts = self._trap and self._trap in self.seen[self._from:]
+                if cuts:
+                    self.is_cut, self._trap = True, None
                 if not self.is_cut:
                     os.write(ends[fd], noisy(self._random, data, self.odds))
+                if cuts:
+                    self.has_cut.set()
 
+    def cut_at(self, words: bytes):
+        self._from = len(self.seen)
+        self._trap = words
 
     def _count(self, fd: int, data: bytes):
         """Add up what the frames in *data* take; text beside them is people's."""

@@ -4,6 +4,7 @@ The port is found again when it was away.  A board that answers no hello (it boo
 else every ``_AGAIN_S``; while its REPL is open nothing is typed into that.
 """
 import asyncio
+import collections
 import os
 import select
 import time
@@ -40,6 +41,8 @@ class SerialPort:
         self._beside = TextBeside()
         self._loop = asyncio.get_running_loop()
         self._is_up = self._greets = self._writes = self._is_repl = False
+        self._is_silent = False         # the line is over, for nothing came, and nothing has come since
+        self._sent = collections.deque()        # of each record that is not acknowledged: (bytes, whether people sent it)
         self._said = b""                # the last of its text
         self._greeted_ms = 0
         self._timer = None
@@ -58,15 +61,26 @@ class SerialPort:
     def serves(self, device) -> bool:
         return device is self._device
 
-    def send(self, record: bytes) -> None:
-        """Send a record to the board.  One that does not fit ends the session: the device asks again in the next."""
+    def send(self, record: bytes, is_typed: bool = False) -> None:
+        """Send a record to the board.  One that does not fit ends the session: the device asks again in the next.
+
+        is_typed  people sent it, by the console: they are told when it may not have arrived
+        """
+        self._settle()
+        self._sent.append((len(record), is_typed))
         try:
             self._line.send(record, _now_ms())
         except (ClawError, ValueError) as e:
             self._note(f"{self._device.name}: {e}")
             self._line.close(_now_ms())
-            self._down("")
+            self._down("", len(self._sent))
         self._loop.call_soon(self._move)
+
+    def _settle(self) -> None:
+        """Forget records that the board has."""
+        left = sum(size for size, _ in self._sent)
+        while left > self._line.waiting:
+            left -= self._sent.popleft()[0]
 
     def close(self) -> None:
         if self._serial.fd is not None:
@@ -98,6 +112,7 @@ class SerialPort:
             self._gone(e)
             return
         if data:
+            self._is_silent = False
             self._heard(self._beside.take(data))
             if not self._is_up and not self._greets:
                 self._hello()
@@ -116,7 +131,8 @@ class SerialPort:
     def _gone(self, e: Gone) -> None:
         self._deaf()
         self._note(f"{e.message}; waiting for it to come back")
-        self._down("")
+        self._settle()
+        self._down("", len(self._sent))
         self._later(_AWAY_S, self._look)
 
     def _look(self) -> None:
@@ -163,14 +179,20 @@ class SerialPort:
                 self._is_up, self._greets = True, False
                 self._device.up(self)
             elif kind == DOWN:
-                was_up = self._is_up
-                self._down(data.decode())
-                if was_up and data.startswith(b"silent"):
+                was_up, (why, count) = self._is_up, data.decode().split()
+                self._down(why, int(count))
+                self._is_silent = why == "silent"
+                if was_up and self._is_silent:
                     self._hello()
 
-    def _down(self, why: str) -> None:
+    def _down(self, why: str, lost: int = 0) -> None:
+        """The session is over; *lost*: so many of its last records may not have arrived."""
         if self._is_up and why:
-            self._note(f"{self._device.name}: the line is over ({why.split()[0]})")
+            self._note(f"{self._device.name}: the line is over ({why})")
+        typed = sum(is_typed for _, is_typed in [*self._sent][max(0, len(self._sent) - lost):])
+        if typed:
+            self._console.show(b"clawlite: the line broke; of what was typed %d lines may not have arrived\n" % typed)
+        self._sent.clear()
         self._is_up = self._greets = False
         self._device.down()
 
@@ -212,10 +234,10 @@ class SerialPort:
 
     def _typed(self, record: bytes, raw: bytes) -> bool:
         """Send what came from the console: *record*, or *raw* bytes where no line stands; return False when nobody hears it."""
-        if self._serial.fd is None:
+        if self._serial.fd is None or self._is_silent and record:
             return False
         if self._is_up and record:
-            self.send(record)
+            self.send(record, True)
             return True
         try:
             self._serial.send(raw)
