@@ -1,7 +1,7 @@
 """The runtime's own work on MicroPython: ``micropython -X heapsize=N benchmarks/board.py WHAT IMAGE COUNT``.
 
-WHAT is ``calls`` or ``turns``.  The real
-shell of firmware-host/micropython does the work; only its output goes nowhere.  Prints one JSON line: nanoseconds of
+WHAT is ``calls``, ``turns``, or ``asked``: turns with a remote provider, whose socket the shell's loop serves; stdin stays open and silent.
+The real shell of firmware-host/micropython does the work; only its output goes nowhere.  Prints one JSON line: nanoseconds of
 each block, heap in use (bytes, after a collection) when it is READY, after the first 100 of 1,000 or more and after all, and the
 modules that were loaded.
 """
@@ -49,6 +49,8 @@ def turns(device):
     def turn():
         device.console.line("go", device.now_ms())
         device.settle()
+        while device.net and device.console.is_busy:
+            device.step()
         if device.console.is_busy or not device.console.clean or device.console.failed:
             raise ValueError(device.stdio.output.last)
     return turn
@@ -57,7 +59,7 @@ def turns(device):
 def main(what: str, image: str, count: str) -> None:
     folder = image.rpartition("/")[0]
     from main import open_device
-    device = open_device(image, folder, what != "turns")
+    device = open_device(image, folder, what == "calls")
     device.stdio.output = Sink()
     device.agent.start(device.now_ms())
     if device.console:
@@ -65,7 +67,7 @@ def main(what: str, image: str, count: str) -> None:
     device.settle()
     gc.collect()
     ready = gc.mem_alloc()
-    if what == "turns":
+    if what != "calls":
         function = turns(device)
     else:
         with open(folder + "/lines", "rb") as file:

@@ -12,11 +12,12 @@ from clawlite.host import bench_agent, bench_heap, firmware
 from clawlite.host.bench_micropython import STEPS, Board
 from clawlite.host.programs import program
 
-TURNS = 10000
+TURNS, ASKED = 10000, 1000      # turns, and those with a remote provider when a run is not a long one
 GROWS_KIB = 1                   # at most, from the 100th turn to the last
 REFUSED_KIB = 64
 WORDS32_KIB = 40
 _CALLS = 1000
+_SHORT = "The garden is green. " * 10
 _LINE, _NESTED, _ANSWER = 200000, 100000, 1 << 20
 _STATUS = b'{"jsonrpc":"2.0","id":"served","method":"claw.status"}\n'
 PORT = "build/words32/node_modules/@micropython/micropython-webassembly-pyscript"
@@ -54,6 +55,22 @@ def grows(bench):
     board = Board(bench)
     found = board.run("turns", TURNS)
     yield board.row(f"heap after {TURNS:,} turns, above that after 100", "KiB", [abs(found["after"] - found["early"]) / 1024], target=GROWS_KIB)
+
+
+def grows_asked(bench):
+    """Yield a row for each API: as ``grows``, each turn with a remote provider on a socket: it streams a call of one tool, then an answer."""
+    from clawlite.host.build import build_beside
+    board, count = Board(bench), TURNS if bench.is_long else ASKED
+    for name, protocol, events in bench_heap.APIS:
+        call, text = events(_SHORT)
+        with bench_heap.Server(call, text) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            folder = bench.make("asked-" + protocol)
+            bench_heap.project(folder, protocol, server.server_address[1])
+            found = board.asked(build_beside(folder), count)
+            server.shutdown()
+        yield board.row(f"heap after {count:,} turns, {name}, above 100", "KiB", [abs(found["after"] - found["early"]) / 1024],
+                        f"a streaming provider on a socket, one tool call, an answer of {len(_SHORT)} bytes; that after the first 100 turns", target=GROWS_KIB)
 
 
 def refused(bench):

@@ -29,15 +29,15 @@ _TOOLS = '''def look(where: str) -> dict:
 '''
 
 
-def _openai() -> tuple:
-    """Return (events of the call, events of the text) as an OpenAI-compatible server streams them."""
+def _openai(text: str = TEXT) -> tuple:
+    """Return (events of the call, events of *text*) as an OpenAI-compatible server streams them."""
     def chunk(delta, reason=None):
         return {"id": "c1", "object": "chat.completion.chunk", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
     call = {"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": _ARGUMENTS}}]}
-    return [chunk(call), chunk({}, "tool_calls")], [chunk({"content": part}) for part in _parts()] + [chunk({}, "stop")]
+    return [chunk(call), chunk({}, "tool_calls")], [chunk({"content": part}) for part in _parts(text)] + [chunk({}, "stop")]
 
 
-def _anthropic() -> tuple:
+def _anthropic(text: str = TEXT) -> tuple:
     """Return the same as the Messages API streams it."""
     def answer(block, deltas, reason):
         yield {"type": "message_start", "message": {"id": "m1", "role": "assistant", "model": "m", "content": [], "usage": {"input_tokens": 9}}}
@@ -48,19 +48,19 @@ def _anthropic() -> tuple:
         yield {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 9}}
         yield {"type": "message_stop"}
     call = answer({"type": "tool_use", "id": "t1", "name": "look", "input": {}}, [{"type": "input_json_delta", "partial_json": _ARGUMENTS}], "tool_use")
-    text = answer({"type": "text", "text": ""}, [{"type": "text_delta", "text": part} for part in _parts()], "end_turn")
-    return list(call), list(text)
+    said = answer({"type": "text", "text": ""}, [{"type": "text_delta", "text": part} for part in _parts(text)], "end_turn")
+    return list(call), list(said)
 
 
-def _parts() -> list:
-    return [TEXT[at:at + 12] for at in range(0, len(TEXT), 12)]         # of the size that models send
+def _parts(text: str) -> list:
+    return [text[at:at + 12] for at in range(0, len(text), 12)]         # of the size that models send
 
 
 APIS = (("OpenAI-compatible", "openai-compatible", _openai), ("Anthropic", "anthropic-native", _anthropic))
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """Answers with the call until a request holds its result, then with the text."""
+    """Answers with the call, and with the text when a request's last message is the call's result."""
     daemon_threads = True
 
     def __init__(self, call: list, text: list):
@@ -76,7 +76,8 @@ class _Connection(socketserver.StreamRequestHandler):
         for line in iter(self.rfile.readline, b"\r\n"):
             if line.lower().startswith(b"content-length:"):
                 size = int(line.split(b":")[1])
-        answer = self.server.answers[b"seen" in self.rfile.read(size)]
+        body = self.rfile.read(size)
+        answer = self.server.answers[b"seen" in body[body.rfind(b'"role"'):]]
         try:
             self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + answer)
         except OSError:                 # the heap was too small: whoever asked has left

@@ -75,6 +75,15 @@ class Board:
         """Return what benchmarks/board.py found.  Raises ``ClawError``: MemoryError too."""
         return json.loads(spawn(self.within(self.command(what, count), ROOM_KIB), self.environment()))
 
+    def asked(self, image: str, count: int) -> dict:
+        """As ``run``, for *count* turns with the remote provider of *image*; its stdin stays open and silent."""
+        ends = os.pipe()
+        try:
+            return json.loads(spawn(self.within(["-m", "board", "asked", image, str(count)], ROOM_KIB), self.environment(BOARD_KEY="key"), ends[0]))
+        finally:
+            for end in ends:
+                os.close(end)
+
     def smallest(self, command: list, said: bytes = b"", line: bytes = b"", times: int = 1, **more: str) -> int:
         """Return the smallest heap in KiB, a multiple of ``STEP_KIB``, in which *command* works; found by halving.
 

@@ -82,9 +82,9 @@ def quantile(ordered: list, share: float) -> float:
     return ordered[min(len(ordered) - 1, max(0, -(-int(share * 1000) * len(ordered) // 1000) - 1))]
 
 
-def spawn(command: list, environment: dict) -> str:
+def spawn(command: list, environment: dict, stdin=None) -> str:
     """Run *command*; return its stdout.  Raises ``ClawError`` with its own last words."""
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, stdin=stdin)
     if done.returncode:
         raise ClawError("%s ended with %d: %s" % (" ".join(command[:4]), done.returncode, (done.stderr or done.stdout)[-600:].strip()))
     return done.stdout
