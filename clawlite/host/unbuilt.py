@@ -5,7 +5,7 @@ the thing is built.  An operator's agent (``serve`` over a manifest) is built al
 methods of swarms answer -32601, built-in tools without what they need -32010.
 """
 from clawlite.core.profile import NONE
-from clawlite.host import channels, memories, registry, remotes, sandboxes, telemetries, worlds
+from clawlite.host import boards, channels, memories, registry, remotes, sandboxes, telemetries, worlds
 from clawlite.host.chain import BUILTIN_ENDPOINTS
 from clawlite.host.problems import quoted
 
@@ -91,7 +91,9 @@ def can_end(manifest, tool) -> bool:
 def _sandbox(manifest, sandbox) -> None:
     spec = sandbox.spec
     if spec.level not in ("none", "process"):
-        manifest.problem(sandbox, ("level",), f'level "{spec.level}" is {LATER}', '"none" or "process"')
+        able = [board.name for board in boards.load_all() if "process" in board.sandbox.levels]
+        manifest.problem(sandbox, ("level",), f'level "{spec.level}" is {LATER}', '"none" or "process"',
+                         hint=f"process works on {', '.join(able)}, none on every board")
     limits = spec.resource_limits
     for field in sandboxes.LIMITS if limits is not None else ():
         if getattr(limits, field) == 0:

@@ -248,6 +248,16 @@ def test_what_is_built_nowhere_is_said_with_the_rest(tmp_path):
     assert any("backend \"qdrant\" of a key-value store is not supported" in line for line in lines), lines
 
 
+@pytest.mark.parametrize("level", ["wasm", "container", "vm"])
+def test_a_level_that_is_built_nowhere_is_told_with_what_would_do(tmp_path, level):
+    project(tmp_path)
+    text = (tmp_path / "claw.yaml").read_text()
+    (tmp_path / "claw.yaml").write_text(text.replace("level: none", "level: " + level))
+    said = clawlite("build", cwd=tmp_path)
+    assert said.returncode == 2 and 'level "%s" is not supported by this version of clawlite, expected "none" or "process"' % level in said.stderr
+    assert " - process works on linux, rpi-3b-plus, rpi-4, rpi-5, rpi-zero-2-w, rpi-zero-w, none on every board\n" in said.stderr
+
+
 def test_a_provider_that_exists_nowhere_is_no_boards_fault(tmp_path):
     project(tmp_path, "custom", "builtin:oracle", *REST)
     assert [line.split(": ")[:2] for line in refused(tmp_path, "pico")] == [["claw.yaml:7", "spec.providers[0].inline.endpoint"]]
