@@ -116,6 +116,9 @@ class Device:
             self._message(params)
         elif method == _PREFIX + "cancel" and _is_id(params.get("id")):
             self._forget(params["id"])
+        elif message.get("id") is not None:
+            self._link.send(dumped({"jsonrpc": "2.0", "id": message["id"], "error": {
+                "code": -32601, "message": f"{method[:60]}: expected {_PREFIX}provider and an id of at most {MAX_ID} characters"}}))
         return True
 
     def _greeted(self, told) -> None:

@@ -77,6 +77,20 @@ def test_a_conversation_with_a_call(tmp_path, protocol, api, stream):
     assert "seen" in json.dumps(server.requests[1].body)
 
 
+def test_a_request_that_is_none_is_answered(tmp_path):
+    async def ask(gateway):
+        peer = await gateway.peer("shed").connect(gateway.address)
+        for method, id in (("claw.gateway.later", "r1"), ("claw.gateway.provider", 7), ("claw.gateway.provider", "x" * (gateway_device.MAX_ID + 1))):
+            peer.send({"jsonrpc": "2.0", "id": id, "method": method, "params": {}})
+            answer = await peer.end(id)
+            assert answer["error"]["code"] == -32601 and method in answer["error"]["message"]
+        answer = await peer.end(peer.begin("hello"))
+        assert answer["result"]["stop"] == "stop"
+    with Server([say("Hi.")]) as server:
+        project(tmp_path / "p", server.endpoint)
+        run(ask, tmp_path / "p")
+
+
 def test_a_hundred_devices_at_once(tmp_path):
     async def all_of_them(gateway):
         peers = await asyncio.gather(*[gateway.peer("device-%d" % number).connect(gateway.address) for number in range(100)])
