@@ -31,7 +31,7 @@ _IFS = re.compile(r"\$\{IFS[^{}\n]{0,32}\}|\$IFS(?![A-Za-z0-9_])(?:\$9)?")
 _BLANKS = re.compile(r"[^\S\n]+")
 _SET = re.compile(r"(?:^|[\s;&|(`])([A-Za-z_][A-Za-z0-9_]{0,31})=(%s{0,64})" % _WORD)
 _USED = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)([^{}\n]{0,32})\}|\{?[@*#?!0-9-]\}?)")
-_ECHOED = re.compile(r"(?:\$\(|`) ?(?:echo|printf) ((?:-[neE]+ )?%s+(?: %s+)*) ?[)`]" % (_WORD, _WORD))
+_ECHOED = re.compile(r"(?:\$\(|`) ?(?:echo|printf|which|command|type) ((?:-[neEvVpP]+ )?%s+(?: %s+)*) ?[)`]" % (_WORD, _WORD))
 _EMPTY = re.compile(r"\$\( ?\)|` ?`")
 _ONE_OF = re.compile(r"\[([A-Za-z0-9])\]")        # a pattern of file names that has one meaning
 _BRACES = re.compile(r"\{([^{}\s,]+(?:,[^{}\s,]+)+)\}")
@@ -40,10 +40,14 @@ _REDIRECTED = re.compile(r"(?<![^\s;&|(){}`<>])[0-9]{0,4}(?:&>>?|[<>]{1,3}[&|]?)
 _OPERATORS = frozenset(("\n", ";", ";;", "|", "|&", "||", "&", "&&", "(", ")", "{", "}", "`", "$("))
 # Words in front of a command that run it; options of theirs are skipped too.
 _LAUNCHERS = frozenset(("env", "command", "exec", "builtin", "nohup", "nice", "ionice", "time", "sudo", "doas", "setsid", "stdbuf",
-                        "timeout", "busybox", "toybox", "xargs", "then", "do", "else", "if", "while", "until", "!"))
+                        "timeout", "busybox", "toybox", "xargs", "then", "do", "else", "if", "while", "until", "!", "coproc", "sh", "dash", "ash", "ksh", "zsh",
+                        "su", "runuser", "script", "flock", "chroot", "unshare", "nsenter", "setpriv", "setarch", "taskset", "chrt", "prlimit", "choom", "strace", "ltrace",
+                        "watch", "parallel", "systemd-run", "fakeroot", "unbuffer"))
+_PLACED = frozenset(("flock", "chroot"))        # a file or a folder comes before the command
 # Their options with an argument of its own: sudo -u root, timeout -k 1.
 _WITH_ARGUMENT = {"sudo": "ughpCDRTrt", "doas": "uC", "env": "uC", "exec": "a", "nice": "n", "ionice": "cnpPu", "timeout": "ks", "stdbuf": "ioe",
-                  "time": "fo", "xargs": "adEeIiLlnPs"}
+                  "time": "fo", "xargs": "adEeIiLlnPs", "su": "sg", "runuser": "usg", "flock": "wE", "unshare": "SGRw", "strace": "eopsuaEbIOPSX", "watch": "n",
+                  "ltrace": "eolnsuaA", "parallel": "jaIEL", "systemd-run": "pEMHut", "choom": "n", "nsenter": "tSG"}
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _NUMBER = re.compile(r"[0-9.]+[smhd]?\Z")       # the argument of timeout and nice
 
@@ -176,6 +180,7 @@ def _stripped(tokens: list, bodies: dict) -> list:
         elif not (_ASSIGNED.match(token) or launched and _NUMBER.match(token)):
             name = program(token)
             launched = first = name in _LAUNCHERS
+            is_theirs = name in _PLACED
             skips = _WITH_ARGUMENT.get(name, "")
             split = ("-S", "--split-string=") if name == "env" else ()
             if not launched:
@@ -268,10 +273,15 @@ def _options(word: str) -> str:
 
 
 def _path(token: str) -> str:
-    """Return *token* with "//", "/." and a last "/" taken out of a path, "/*" as the folder that it is all of, and 0777 as 777."""
+    """Return *token* with "//", "/.", "/x/.." and a last "/" taken out of a path, "/*" as the folder that it is all of, and 0777 as 777."""
     if "/" not in token:
         return token.lstrip("0") or "0" if token.isdigit() else token
-    parts = [part for part in token.split("/") if part not in ("", ".")]
+    parts = []
+    for part in token.split("/"):
+        if part == ".." and token[0] == "/":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
     if parts and parts[-1] == "*":
         parts.pop()
     return ("/" if token[0] == "/" else "") + "/".join(parts)

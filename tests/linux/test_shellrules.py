@@ -43,6 +43,9 @@ def is_blocked(command: str, commands=COMMANDS, tables=TABLES) -> bool:
     "echo x | $(echo bxaxsh | tr -d x)", "echo cm0gLXJmIC8= | base64 -d | sh", "echo hsab | rev | base64 -d; echo / fr- mr | rev | sh",
     "echo x | /bin/b?sh", "echo x | /bin/ba*h", "echo x | $\"bash\"", "alias x=bash\necho y | x", "f() { bash; }; echo x | f", "echo x | $BASH",
     "rm -Rf //", "echo '#'; echo x | env bash", "echo \"$(echo \" #\")\" | env bash", "echo x | SHELL=/bin/sh env -i A=b bash",
+    "echo x | $(which bash)", "echo x | $(command -v bash)", "echo x | `type -p bash`", "echo x | flock /tmp/l bash", "echo x | taskset 1 bash", "echo x | chroot / bash",
+    "echo x | sh -c bash", "echo x | busybox sh -c 'bash -s'", "echo x | su -c bash root", "echo x | unshare -r bash", "echo x | strace -o f bash", "echo x | watch -n 1 bash",
+    "coproc rm -rf /", "flock -w 5 /tmp/l rm -rf /", "rm -rf /home/../", "rm -rf /a/b/../../*", "rm -rf /..",
     "eval \"touch pwned\"", "ev\"\"al x", "e\\val x", "eval\tx", "export password=x", "PASSWORD=1; password = x", "pass''word=x",
 ])
 def test_blocked_however_it_is_written(command):
@@ -57,6 +60,8 @@ def test_blocked_however_it_is_written(command):
     "printf '%s\\n' a b", "echo $HOME", "for i in 1 2; do echo $i; done", "cp a.{c,h} b", "ls [ab]*", "[ -f x ] && echo y", "awk '{print $1, $2}' f", "x=$((1+2)); echo $x", "echo '$(echo x)'", "", " ", "\"", "'", "\\", "$", "`", "$(",
     "echo hello | tr a-z A-Z", "echo YmFzaA== | base64 -d", "printf '%s %s' a b | sort", "echo ${HOME:-x}", "ls *.sh", "/opt/app/run*",
     "sort <<< b", "alias ll='ls -l'", "f() { echo hi; }; f", "cat x 2>/dev/null | sort", "echo eval=$x | rev",
+    "which bash", "command -v bash", "x=$(command -v sh); echo $x", "flock /tmp/l sort f", "echo x | flock bash.lock cat", "sh script.sh", "sh -c 'ls -l'", "taskset 1 make",
+    "rm -rf /home/../tmp/x", "rm -rf ../x", "rm -rf /a/../b", "echo x | sh -c 'cat'", "strace -o bash ls",
 ])
 def test_benign_look_alikes_pass(command):
     assert not is_blocked(command)
