@@ -2,14 +2,16 @@
 
     {"case", "unit", "samples", "value", "target", "note"}
 
-``--long`` plays what takes minutes: 100 devices on one gateway, cut power, a newcomer's hour.
+``--long`` plays what takes minutes: cut power, a gateway whose lines, boards and own process break, a newcomer's hour.
 """
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,6 +19,7 @@ sys.path[:0] = [str(ROOT), *(str(ROOT / "tests" / name) for name in ("", "core",
 WITHIN, LINE, IDLE_KIB = 15, 12, 100
 ODDS, SEEDS, RECORDS, MOST = 1000, 40, 20, 5
 WINDOWS = ((260, 205), (512, 208), (2048, 208))         # of firmware-host/micropython/reliable.py
+PLAYED_S, SHOWN = 900, 4000     # seconds that tests may take; characters of what they said that are shown when they fail
 CUT_STEP = 193                  # bytes
 TEMPLATES = ("blink", "chat", "empty", "greenhouse")
 
@@ -126,29 +129,53 @@ def power(folder: Path):
 
 
 def played(case: str, *names: str) -> str:
-    """Run tests; tell a row of how many failed, and return what they said."""
+    """Run tests; tell a row of how many failed, and return what they said.  Whatever becomes of them, there is a row."""
     begun = time.monotonic()
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-m", "soak or not soak", *names], cwd=ROOT,
-                          capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=str(ROOT)))
-    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error|skipped)", done.stdout)}
-    failed = counts.get("failed", 0) + counts.get("error", 0) + (0 if counts.get("passed") else 1)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "CLAWLITE_RESULTS", "CLAWLITE_REQUIRE"))}
+    running = subprocess.Popen([sys.executable, "-m", "pytest", "-q", "-s", "-rs", "-p", "no:cacheprovider", "-m", "soak or not soak", *names], cwd=ROOT,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=dict(environment, PYTHONPATH=str(ROOT)))
+    try:
+        said = running.communicate(timeout=PLAYED_S)[0]
+    except subprocess.TimeoutExpired:
+        running.send_signal(signal.SIGINT)      # it clears away, and says where it stood
+        said = running.communicate()[0]
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error|skipped)", said.rstrip().rpartition("\n")[2])}
+    failed = counts.get("failed", 0) + counts.get("error", 0)
+    if running.returncode or not counts.get("passed"):
+        failed = max(failed, 1)
+        sys.stderr.write(said[-SHOWN:])
     told(case, "count", [failed], 0, "%d passed, %d skipped, %.0f s: %s" % (counts.get("passed", 0), counts.get("skipped", 0), time.monotonic() - begun, " ".join(names)))
-    return done.stdout
+    return said
 
 
-def long(folder: Path):
-    power(folder)
-    played("append, power cut: tests that fail", "tests/device/test_power.py")
+def gateway():
+    """A hundred devices on one gateway, and what an idle one costs it."""
     said = played("100 devices on one gateway: tests that fail", "tests/soak/test_gateway.py", "tests/host/test_gateway_lan.py::test_a_hundred_devices_at_once")
     for where, size in re.findall(r"an idle device on (the LAN|a serial port): ([0-9.]+) KiB", said):
         told("gateway, an idle device on " + where, "KiB", [float(size)], IDLE_KIB, "90 more than 10, VmRSS of the process")
+
+
+def newcomer():
     played("a newcomer's script: tests that fail", "tests/host/test_newcomer.py")
 
 
+def breaks():
+    played("append, power cut: tests that fail", "tests/device/test_power.py")
+    played("gateway, line, board or gateway breaks: tests that fail", "tests/host/test_gateway_breaks.py", "tests/host/test_gateway_images.py")
+
+
+def main(folder: Path, is_long: bool) -> int:
+    """Measure each part, whatever becomes of the others; return the exit code."""
+    parts = [line, noise, lambda: estimate(folder), gateway] + [lambda: power(folder), breaks, newcomer] * is_long
+    failed = 0
+    for part in parts:
+        try:
+            part()
+        except Exception:
+            traceback.print_exc()
+            failed = 1
+    return failed
+
+
 if __name__ == "__main__":
-    where = Path(sys.argv[1])
-    line()
-    noise()
-    estimate(where)
-    if "--long" in sys.argv:
-        long(where)
+    sys.exit(main(Path(sys.argv[1]), "--long" in sys.argv))

@@ -5,6 +5,7 @@
 3. Nothing here fails because a machine is slow; a run that gives a wrong answer does (``ClawError``).
 """
 import json
+import sys
 import tempfile
 
 from clawlite.core.errors import ClawError
@@ -16,7 +17,7 @@ SUITES = ("build", "load", "ready", "decision", "call", "turn", "netrules", "sca
 def run(suites: list[str], rounds: int, took, is_long: bool = False) -> None:
     """Run *suites*, names of ``SUITES``, all when empty; ``took(row)`` gets each row as it is there; *is_long*: also rows that take minutes.
 
-    Raises ``ClawError``.
+    Raises ``ClawError`` at the end, when a part failed; that is told at once, and the others go on.
     """
     from clawlite.host import bench_board, bench_heap, bench_memory, bench_micropython, bench_promises, bench_provider, bench_sandbox, bench_serve, bench_stores, \
         bench_suites, bench_triggers
@@ -28,10 +29,20 @@ def run(suites: list[str], rounds: int, took, is_long: bool = False) -> None:
                  "sandbox": [bench_sandbox.sandbox], "boards": [bench_promises.boards]}
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
         bench = Bench(folder, rounds, is_long)
+        failed = []
         for suite in suites or SUITES:
             for function in functions[suite]:
-                for row in function(bench):
-                    took(row)
+                try:
+                    for row in function(bench):
+                        took(row)
+                except ClawError as e:
+                    failed.append(f"{suite}: {function.__name__}")
+                    sys.stderr.write(f"clawlite: {failed[-1]}: {e.message}\n")
+                    error = e
+    if len(failed) > 1:
+        raise ClawError("parts of this run failed: " + ", ".join(failed), "their errors stand above")
+    if failed:
+        raise error
 
 
 def show(suites: list[str], rounds: int, as_json: bool, output: str = None, is_long: bool = False) -> None:

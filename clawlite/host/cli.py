@@ -138,7 +138,7 @@ def conformance(as_json):
 @click.argument("suites", nargs=-1, type=click.Choice(("build", "load", "ready", "decision", "call", "turn", "netrules", "scan", "micropython", "provider", "memory", "triggers", "sandbox", "boards")))
 @click.option("--rounds", default=31, type=click.IntRange(2, 1000), help="samples of each case, taken in turns; 31")
 @click.option("--sim", is_flag=True, help="what a board must bear, on the real MicroPython, and their line: the suites micropython and boards")
-@click.option("--long", "is_long", is_flag=True, help="also what takes minutes: cut power, 100 devices on a gateway, a newcomer's script")
+@click.option("--long", "is_long", is_flag=True, help="also what takes minutes: cut power, gateways that break, a newcomer's script")
 @click.option("-o", "output", metavar="FILE.jsonl", help="write the rows here too")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines on stdout, one a row")
 def bench(suites, rounds, sim, is_long, output, as_json):

@@ -203,7 +203,7 @@ class SerialPort:
         if self._is_up:
             self._device.pump()
         try:
-            self._serial.send(self._output())
+            self._serial.send(b"" if self._serial.is_full else self._output())
         except Gone as e:
             self._gone(e)
             return
@@ -234,7 +234,7 @@ class SerialPort:
 
     def _typed(self, record: bytes, raw: bytes) -> bool:
         """Send what came from the console: *record*, or *raw* bytes where no line stands; return False when nobody hears it."""
-        if self._serial.fd is None or self._is_silent and record:
+        if self._serial.fd is None or self._serial.is_full or self._is_silent and record:
             return False
         if self._is_up and record:
             self.send(record, True)

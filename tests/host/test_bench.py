@@ -33,7 +33,8 @@ CASES = {       # the first words of each suite's cases
     "triggers": ["a run of a schedule"] + ["a message of a queue"] * HAS_BROKER,
     "sandbox": ["plain: subprocess.run", "in process: no child", "in process: of it: the plan"],
     "boards": ["line, a turn's bytes", "noise, 1 byte in 1,000: records", "noise, 1 byte in 1,000: damaged", "noise goes on: whole", "noise goes on: frames believed", "noise goes on: records",
-               "noise goes on: most bytes", "wire cut for good: requests", "wire cut for good: new", "estimate of heap, off by, 64"],
+               "noise goes on: most bytes", "wire cut for good: requests", "wire cut for good: new", "estimate of heap, off by, 64",
+               "100 devices on one gateway", "gateway, an idle device on the LAN", "gateway, an idle device on a serial"],
 }
 
 
@@ -49,7 +50,7 @@ def _profiles() -> set:
 
 HAS_WORDS32 = {40} if (ROOT / bench_board.PORT).exists() else set()
 TARGETS = {"call": {2.5, 2.0, 6.0}, "load": {0.3}, "ready": {12.0, 4.0}, "decision": {1.2}, "netrules": {50}, "scan": {5}, "micropython": {64, 96, 56, 24, 1} | HAS_WORDS32, "provider": {45, 2500, 1.5, 3, 14},
-           "memory": {40, 500, 3000, 1600, 10}, "triggers": {1000}, "sandbox": {150} | _profiles(), "boards": {12, 1, 0, 15, 8192}}
+           "memory": {40, 500, 3000, 1600, 10}, "triggers": {1000}, "sandbox": {150} | _profiles(), "boards": {12, 1, 0, 15, 8192, 100}}
 
 
 def rows(suites: list) -> list:
@@ -105,6 +106,51 @@ def test_a_process_that_fails_is_told():
     with pytest.raises(ClawError, match="ended after 0 of 1"):
         peer.ask(b"\n", 1)
     peer.end()
+
+
+def test_a_part_that_fails_does_not_take_the_others_with_it(monkeypatch, capfd):
+    def fails(bench):
+        yield bench.row("load", "one", "ms", [1])
+        raise ClawError("it broke", "mend it")
+    monkeypatch.setattr("clawlite.host.bench_suites.load", fails)
+    found = []
+    with pytest.raises(ClawError, match="it broke"):
+        bench.run(["load", "netrules"], 2, found.append)
+    assert [row["suite"] for row in found][:2] == ["load", "netrules"] and "clawlite: load: fails: it broke" in capfd.readouterr().err
+    with pytest.raises(ClawError, match="parts of this run failed: load: fails, load: fails"):
+        bench.run(["load", "load"], 2, found.append)
+
+
+def test_tests_that_are_played_give_a_row_whatever_becomes_of_them(tmp_path, monkeypatch, capfd):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import promises
+    (tmp_path / "test_sample.py").write_text("""
+import pytest, threading
+def test_good(): print("7 failed")
+def test_bad(): assert 0, "it is bad"
+def test_left_out(): pytest.skip("no such thing here")
+def test_endless(): threading.Event().wait()
+""")
+    monkeypatch.setattr(promises, "ROOT", tmp_path)
+    cases = (("good", 0, "1 passed", ""), ("bad", 1, "0 passed", "it is bad"), ("left_out", 1, "1 skipped", "no such thing here"), ("endless", 1, "0 passed", "KeyboardInterrupt"))
+    for name, failed, said, why in cases:
+        monkeypatch.setattr(promises, "PLAYED_S", 2 if name == "endless" else 60)
+        promises.played(name, f"test_sample.py::test_{name}")
+        out, err = capfd.readouterr()
+        row = json.loads(out.splitlines()[-1])
+        assert row["samples"] == [failed] and said in row["note"] and why in err and bool(why) == bool(err), (name, row, err)
+
+
+def test_a_part_of_the_promises_that_fails_does_not_take_the_others_with_it(tmp_path, monkeypatch, capfd):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import promises
+    called = []
+    for name in ("line", "noise", "gateway"):
+        monkeypatch.setattr(promises, name, lambda name=name: called.append(name))
+    monkeypatch.setattr(promises, "estimate", lambda folder: 1 / 0)
+    assert promises.main(tmp_path, False) == 1 and called == ["line", "noise", "gateway"] and "ZeroDivisionError" in capfd.readouterr().err
+    monkeypatch.setattr(promises, "estimate", lambda folder: None)
+    assert promises.main(tmp_path, False) == 0
 
 
 def test_quantiles():

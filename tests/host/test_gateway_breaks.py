@@ -2,11 +2,14 @@
 
 Each case cuts the wire at a word, breaks what it is about, and mends the wire: real MicroPython, a real gateway, real HTTP on loopback.
 """
+import asyncio
 import json
 import os
+import pty
 import signal
 import sqlite3
 import threading
+import tty
 
 import pytest
 from agents import Agent, eventually, linux
@@ -14,7 +17,10 @@ from gateways import HEAP, NoisyWire, flashed, gateway, process_of, project, say
 from llm_server import Server
 from sims import needs_micropython, needs_mpy_cross
 
-from clawlite.host.sim import Sim
+from clawlite.host import gateway as gateways
+from clawlite.host.gateway_images import Images
+from clawlite.host.gateway_store import Store
+from clawlite.host.sim import Sim, running
 
 pytestmark = [needs_micropython, needs_mpy_cross]
 QUESTION = "how " + "Q" * 1500 + " is it?"
@@ -190,3 +196,35 @@ def test_an_answer_that_began_before_the_gateway_was_killed_is_an_error_and_not_
         it.person.expect("One, two, three.\n> ", 30)
         assert it.looked() == 1 and len(server.requests) == 3
     assert outcomes(state)[-1] == ("again", "ok")
+
+
+def test_a_board_that_takes_nothing_holds_nothing_up_and_fills_nothing(tmp_path):
+    """A port that is open and never read: what waits for it stays bounded, and who types is told."""
+    async def type_on():
+        master, slave = pty.openpty()
+        tty.setraw(slave)
+        notes = []
+        project(tmp_path / "garden", "http://127.0.0.1:9/v1")
+        store = await Store.open(os.path.join(gateways.folder(), "gateway.db"), notes.append)
+        it = gateways.Gateway(Images([str(tmp_path / "garden")], notes.append), store, None, notes.append)
+        port = it.attach({"port": os.ttyname(slave), "id": "deaf"})
+        console = os.open(next(one["port"] for one in running() if one["id"] == port.console), os.O_RDWR | os.O_NOCTTY)
+        os.set_blocking(console, False)
+        written, said = 0, b""
+        try:
+            async with asyncio.timeout(60):
+                while b"the board is away; that was not sent" not in said or written < 200000:
+                    for step in (lambda: os.write(console, b"x" * 4000 + b"\n"), lambda: os.read(console, 65536)):
+                        try:
+                            got = step()
+                        except BlockingIOError:
+                            continue
+                        written, said = (written + got, said) if isinstance(got, int) else (written, (said + got)[-4096:])
+                    port._move()
+                    await asyncio.sleep(0)
+                    assert len(port._serial._waiting) <= 65536 + 8192
+        finally:
+            await it.close()
+            for fd in (console, master, slave):
+                os.close(fd)
+    asyncio.run(type_on())
