@@ -54,7 +54,7 @@ class Table:
         self._known.clear()
 
     def _row(self, line: str):
-        words = [_name(word) for word in line.split(" ")]
+        words = [unescaped(word) for word in line.split(" ")]
         point = words[4] if len(words) > 4 else ""
         if not point or not is_within(point, self._under or "/"):
             return None
@@ -136,7 +136,8 @@ def _layers(options: str) -> tuple:
     return tuple(part for part in found if part.startswith("/"))
 
 
-def _name(word: str) -> str:
+def unescaped(word: str) -> str:
+    """Return the path that the table writes as *word*."""
     for escape, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")) if "\\" in word else ():
         word = word.replace(escape, character)
     return word

@@ -87,10 +87,8 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
             raise ClawError("%s: %s" % (plan["cwd"], e.strerror), "uid %d of the tools must be able to enter it" % os.getuid()) from None
         _check_writable(plan)
         _confine(plan, filters, rules)
-        if not job["env"]:                  # it holds no secret, and the warden of profile L has to see its files (modes.py)
+        if not job["env"] or limits.is_watched(plan):       # in profile L who holds a secret hides, but from a warden that has its memory to count
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
-        elif plan["blind"] and plan["kind"] != "command":
-            _check_seen(plan)
         if plan["kind"] == "command":
             _execute(job["argv"], env)
         os.environ.clear()
@@ -152,14 +150,6 @@ def own_users():
     namespaces.map_own(uid, gid, namespaces.OLD)
 
 
-def _check_seen(plan: dict):
-    """Where /proc hides who holds secrets in its environment from its warden, nobody adds up the memory of its tree."""
-    if plan["memory_mb"] is not None and "memory_mb" not in plan["relaxed"] + plan["kept"]:
-        raise SandboxDenied("memory_mb cannot be counted for a function with secrets: /proc hides it (hidepid)",
-                            'give the agent a control group (clawlite service), mount /proc without hidepid, or set relaxed = ["memory_mb"]',
-                            {"sandbox": plan["name"], "reason": "hidepid", "required": "process", "missing": ["memory_mb"], "available": []})
-
-
 def _check_writable(plan: dict):
     """Where tools are another user than the agent, a writable folder may be one that they cannot write: that is an error, said once."""
     for source, target, writable in plan["mounts"] if plan["uid"] is not None else ():
@@ -182,7 +172,7 @@ def _confine(plan: dict, filters, rules):
         rules.allow("/proc/%d" % os.getpid(), False)
         rules.restrict()
     seccomp.install(filters.own(plan["network"] != 0, version is not None and version >= landlock.SCOPES_ABI,
-                                plan["memory_mb"] is None or "memory_mb" in plan["kept"]))
+                                not limits.is_watched(plan)))
 
 
 def _execute(argv: list, env: dict):

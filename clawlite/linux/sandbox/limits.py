@@ -4,11 +4,12 @@ Where control groups are delegated (cgroups.py) they keep the first three, and n
 
 | limit          | set by the child                         | watched by the warden            |
 |----------------|------------------------------------------|----------------------------------|
-| memory_mb      | RLIMIT_AS of each process, and no shared | the sum over the tree, PSS, and  |
-|                | memory without a file (seccomp.py)       | what its sockets may hold        |
+| memory_mb      | RLIMIT_AS of each process, and what no   | the sum over the tree, and what  |
+|                | look would find is refused (seccomp.py)  | the kernel holds for it (held.py)|
 | cpu_shares     | nice, of each process and of the session |                                  |
 | max_processes  | RLIMIT_NPROC, threads count              | the number in the tree           |
-| max_open_files | RLIMIT_NOFILE of each process            |                                  |
+| max_open_files | RLIMIT_NOFILE of each process; without   |                                  |
+|                | it OPEN_FILES where memory_mb is watched |                                  |
 """
 import math
 import os
@@ -16,12 +17,13 @@ import resource
 import stat
 
 KEEPERS = {"memory_mb": "memory", "cpu_shares": "cpu", "max_processes": "pids"}         # limit -> the controller of control groups that keeps it
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 SHARES_PER_NICE = 1.25              # one step of nice is a quarter of the weight (kernel/sched/core.c)
 DEFAULT_SHARES = 1024
 LEAST_SHARES = 15                   # the weight of nice 19
-SOCKET = 262144                     # bytes that may wait in one socket whose buffer nobody has made longer
 MAX_FILES = 16384               # entries of a private /tmp
+INODE = 1024                    # bytes of the kernel's for one of them
+OPEN_FILES = 1024               # of a process whose memory is watched, where the profile gives no max_open_files
+PENDING = 1024                  # timers and signals that wait
 TICK_MS = 50                        # how often the warden looks
 
 
@@ -55,12 +57,24 @@ def restrict(plan: dict, others: int):
     others  int, tasks that the kernel counts to the same user beside the call's own
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if plan["max_open_files"] is not None:
-        _lower(resource.RLIMIT_NOFILE, plan["max_open_files"])
-    if plan["memory_mb"] is not None and "memory_mb" not in plan["kept"]:
+    files = open_files(plan)
+    if files is not None:
+        _lower(resource.RLIMIT_NOFILE, files)
+    if is_watched(plan):
         _lower(resource.RLIMIT_AS, plan["memory_mb"] << 20)
+        _lower(resource.RLIMIT_SIGPENDING, PENDING)
     if plan["max_processes"] is not None and "max_processes" not in plan["kept"]:
         _lower(resource.RLIMIT_NPROC, plan["max_processes"] + others)
+
+
+def is_watched(plan: dict) -> bool:
+    """Return whether the memory of a call is limited, and no control group does it."""
+    return plan["memory_mb"] is not None and "memory_mb" not in plan["kept"]
+
+
+def open_files(plan: dict):
+    """Return how many descriptors a process may have, or None: each is memory of the kernel's, so none is unlimited where that is watched."""
+    return plan["max_open_files"] if plan["max_open_files"] is not None or not is_watched(plan) else OPEN_FILES
 
 
 def _lower(what: int, value: int):
@@ -111,24 +125,20 @@ def strangers(uid: int) -> frozenset:
 
 
 def _tasks(path: str, uid: int) -> int:
-    text = _read(path + "/status")
+    text = read(path + "/status")
     if "\nUid:\t%d\t" % uid not in text:
         return 0
     at = text.find("\nThreads:\t")
     return int(text[at + 10:text.find("\n", at + 10)]) if at >= 0 else 1
 
 
-def _read(path: str) -> str:
+def read(path: str, most: int = 8192) -> str:
+    """Return the first *most* bytes of *path*, -1: all; nothing where it cannot be read."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with open(path, "rb", 0) as file:
+            return file.read(most).decode("utf-8", "replace")
     except OSError:                 # it has ended
         return ""
-    try:
-        return os.read(fd, 8192).decode("utf-8", "replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(fd)
 
 
 def everybody() -> list:
@@ -153,7 +163,7 @@ def _children_of(pid: int, proc: str = "/proc") -> list:
         tasks = os.listdir("%s/%d/task" % (proc, pid))
     except OSError:                 # it has ended
         return []
-    return [int(child) for task in tasks for child in _read("%s/%d/task/%s/children" % (proc, pid, task)).split()]
+    return [int(child) for task in tasks for child in read("%s/%d/task/%s/children" % (proc, pid, task), -1).split()]
 
 
 def _children_by_scan():
@@ -161,78 +171,10 @@ def _children_by_scan():
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
-            fields = _read("/proc/" + name + "/stat").rpartition(")")[2].split()
+            fields = read("/proc/" + name + "/stat").rpartition(")")[2].split()
             if fields:
                 parents.setdefault(int(fields[1]), []).append(int(name))
     return lambda pid: parents.get(pid, [])
-
-
-def memory_of(pids: list, limit: int) -> int:
-    """Return the bytes that *pids* use together; where the cheap sum is above *limit*, shared pages are shared out (PSS)."""
-    total = 0
-    for pid in pids:
-        fields = _read("/proc/%d/statm" % pid).split()
-        total += int(fields[1]) * _PAGE if len(fields) > 1 else 0
-    if total <= limit:
-        return total
-    total = 0
-    for pid in pids:
-        text = _read("/proc/%d/smaps_rollup" % pid)
-        at = text.find("\nPss:")
-        if at >= 0:
-            total += int(text[at + 5:text.find("kB", at)]) << 10
-        else:                       # not ours to look into: all of it counts
-            fields = _read("/proc/%d/statm" % pid).split()
-            total += int(fields[1]) * _PAGE if len(fields) > 1 else 0
-    return total
-
-
-def memory_of_sockets(pids: list, alone: bool) -> int:
-    """Return the bytes that may wait in the sockets of *pids*: what is in them is mapped by no process.
-
-    alone  the sockets of this network namespace are theirs; else they are found among the descriptors
-    """
-    if alone:
-        text = _read("/proc/self/net/sockstat")
-        at = text.find("sockets: used ")
-        waiting = sum([_waiting(_read_all("/proc/self/net/" + name)) for name in ("tcp", "tcp6")])
-        return waiting + SOCKET * int(text[at + 14:text.find("\n", at)]) if at >= 0 else waiting
-    found = set()
-    for pid in pids:
-        try:
-            for name in os.listdir("/proc/%d/fd" % pid):
-                target = os.readlink("/proc/%d/fd/%s" % (pid, name))
-                if target.startswith("socket:"):
-                    found.add(target)
-        except OSError:                 # it has ended, or is not ours to look into
-            pass
-    return SOCKET * len(found)
-
-
-def has_shared(pids: list) -> bool:
-    """Return whether one of *pids* shares memory of /dev/zero, the one kind without a name that a filter cannot refuse (seccomp.py)."""
-    for pid in pids:
-        try:
-            with open("/proc/%d/maps" % pid, "rb") as file:
-                for line in file:
-                    if line.endswith(b" /dev/zero (deleted)\n") and line.split(b" ", 2)[1][3:] == b"s":
-                        return True
-        except OSError:                 # it has ended, or is not ours to look into
-            pass
-    return False
-
-
-def _waiting(table: str) -> int:
-    """Return the bytes in the queues of a table of TCP sockets (proc(5), /proc/net/tcp)."""
-    return sum([int(part, 16) for line in table.split("\n")[1:] if line for part in line.split()[4].split(":")])
-
-
-def _read_all(path: str) -> str:
-    try:
-        with open(path) as file:
-            return file.read()
-    except OSError:
-        return ""
 
 
 def is_more(folder: str, pids: list, limit: int) -> bool:
@@ -277,7 +219,7 @@ def tasks(pids: list) -> int:
     """Return how many threads *pids* have together."""
     count = 0
     for pid in pids:
-        text = _read("/proc/%d/status" % pid)
+        text = read("/proc/%d/status" % pid)
         at = text.find("\nThreads:\t")
         count += int(text[at + 10:text.find("\n", at + 10)]) if at >= 0 else 0
     return count

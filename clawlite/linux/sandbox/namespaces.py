@@ -259,3 +259,9 @@ def loopback_up():
     line = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
     ioctl(line.fileno(), 0x8914, struct.pack("16sh14x", b"lo", 0x49))       # SIOCSIFFLAGS: up, loopback, running
     line.close()
+
+
+def shorten(most: int):
+    """Let no TCP socket of this network namespace hold more than *most* bytes in each direction: by itself it grows to megabytes."""
+    for name, sizes in (("tcp_rmem", (4096, 131072, most)), ("tcp_wmem", (4096, 16384, most))):
+        _write("/proc/sys/net/ipv4/" + name, "%d %d %d" % tuple(min(size, most) for size in sizes))

@@ -4,7 +4,7 @@ from time import monotonic_ns
 
 from clawlite.core.profile import PROCESS, Profile
 from clawlite.linux.sandbox.jobs import Command
-from clawlite.linux.sandbox.limits import KEEPERS
+from clawlite.linux.sandbox.limits import KEEPERS, OPEN_FILES
 
 CALLS = 5                       # of which the fastest is told
 _NUMBER = -1                    # no call of the agent has it
@@ -33,9 +33,11 @@ def _limits(found: dict) -> dict:
     kept = {"memory": "memory.max of the call's control group", "cpu": "cpu.weight of the call's control group, beside the agent's",
             "pids": "pids.max of the call's control group"}
     kept = {name: kept[controller] for name, controller in KEEPERS.items() if controller in found["cgroups"]}
-    return {"memory_mb": "RLIMIT_AS of each process, and the sum over the tree and its sockets by the warden",
+    return {"memory_mb": "RLIMIT_AS of each process, and by the warden the sum over the tree: pages, swap, and the most that the kernel may hold "
+                         "for its tasks, mappings, descriptors, pipes, sockets and locks; what it could not count is refused",
             "cpu_shares": "nice, and the session's where the kernel groups by session",
-            "max_processes": counted, "max_open_files": "RLIMIT_NOFILE of each process",
+            "max_processes": counted,
+            "max_open_files": "RLIMIT_NOFILE of each process" + ("" if "memory_mb" in kept else "; %d where memory_mb is declared alone" % OPEN_FILES),
             "timeout_ms": "TERM, 500 ms, KILL by the warden, to the whole tree",
             "max_output_bytes": "counted by the warden, the rest is read and dropped", **kept}
 

@@ -14,7 +14,7 @@ import struct
 from clawlite.linux.sandbox import syscalls
 from clawlite.linux.sandbox.syscalls import ARM, ARM_PRIVATE, AUDIT_ARCH, CEILING, TABLES
 
-EPERM, EACCES, ENOSYS, ENOTSUP, EAFNOSUPPORT = 1, 13, 38, 95, 97
+EPERM, EACCES, EINVAL, EMFILE, ENOSYS, ENOTSUP, EAFNOSUPPORT = 1, 13, 22, 24, 38, 95, 97
 NOTIFY, ALLOW, KILL_PROCESS, ERRNO = 0x7FC00000, 0x7FFF0000, 0x80000000, 0x00050000
 _LOAD, _JEQ, _JGE, _JSET, _RET, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 _NR, _ARCH, _ARGS = 0, 4, 16                            # offsets in struct seccomp_data
@@ -35,10 +35,19 @@ open_by_handle_at open_tree open_tree_attr perf_event_open pidfd_getfd pivot_roo
 process_vm_writev ptrace quotactl quotactl_fd reboot request_key setdomainname sethostname setns settimeofday swapoff swapon sysfs syslog
 umount2 uselib userfaultfd ustat vhangup
 """.split()
-# Memory that no process has mapped is in no process' size: without a cgroup to count it, there is none.
-_UNCOUNTED = ["memfd_create", "shmget", "msgget", "mq_open", "vmsplice"]
+# Memory that no process has mapped is in no process' size: without a cgroup to count it, what a look (held.py) would not find there cannot
+# be had.  Each is refused with what programs know from a kernel or a file system that lacks it, so that most go on without.
+_UNCOUNTED = {EPERM: ["memfd_create", "shmget", "msgget", "mq_open", "semget", "vmsplice"],
+              EINVAL: ["splice", "tee", "sendfile", "sendfile64"],      # a pipe that holds one byte of a file holds all of its page, however large
+              EMFILE: ["inotify_init", "inotify_init1"],                # 16,384 names may wait in each
+              ENOSYS: ["io_setup", "seccomp"],
+              ENOTSUP: ["landlock_create_ruleset"]}
+_SENT = ["sendmsg", "sendmmsg"]                         # descriptors that are under way in a socket are in no process
 MAP_SHARED, MAP_ANONYMOUS = 1, 32                        # MAP_SHARED_VALIDATE has the first bit, too
 SOL_SOCKET, BUFFERS = 1, [7, 8, 32, 33]                 # SO_SNDBUF, SO_RCVBUF, and the same by force
+OPTIONS = [26, 50, 51, 52, 60]                          # SO_ATTACH_FILTER and the like, SO_ZEROCOPY
+F_SETPIPE_SZ, CLONE_FILES, CLONE_THREAD, CLOSE_RANGE_UNSHARE = 1031, 0x400, 0x10000, 2
+SET_DUMPABLE, SET_SECCOMP, FIRST_UNKNOWN, SET_VMA, SET_PTRACER = 4, 22, 78, 0x53564D41, 0x59616D61      # of prctl(2); 78 makes a table of any size
 # What Landlock leaves open (landlock(7), "Current limitations"): metadata by path, what comes and goes in folders, and the objects of the user's own IPC.
 _BY_PATH = ["chown", "chown32", "lchown", "lchown32", "fchmodat2", "fchownat", "utime", "utimes", "futimesat", "file_setattr", "inotify_add_watch",
             "shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semtimedop_time64", "semctl",
@@ -87,10 +96,7 @@ def own(rules: Rules, machine: str) -> bytes:
     program = _Program(machine)
     _sockets(program, rules)
     if not rules.counted:
-        for name in _UNCOUNTED:
-            program.refuse(name)
-        _buffers(program)
-        _shared(program)
+        _uncounted(program, rules)
     (_neighbours if rules.landlock else _warden)(program, rules)
     return program.code()
 
@@ -141,15 +147,56 @@ def _sockets(program, rules: Rules):
     program.end()
 
 
+def _uncounted(program, rules: Rules):
+    """What holds memory is where a look finds it (held.py): not in tables of one thread's own, and no larger than it is counted."""
+    for errno, names in _UNCOUNTED.items():
+        for name in names:
+            program.refuse(name, errno)
+    for name in [] if rules.network else _SENT:
+        program.refuse(name, EACCES)
+    for name in [] if rules.landlock else _ATTRIBUTES:
+        program.refuse(name, ENOTSUP)
+    for name in ("fcntl", "fcntl64"):
+        program.refuse_values(name, 1, [F_SETPIPE_SZ])
+    program.refuse_bits("unshare", 0, CLONE_FILES)
+    program.refuse_bits("close_range", 2, CLOSE_RANGE_UNSHARE, EINVAL)
+    program.begin("clone")
+    program.argument(0)
+    program.add(_AND, CLONE_THREAD | CLONE_FILES)
+    program.add(_JEQ, CLONE_THREAD, 0, 1)
+    program.add(_RET, ERRNO | EPERM)
+    program.end()
+    _options(program)
+    _buffers(program)
+    _shared(program)
+
+
+def _options(program):
+    """What prctl(2) holds memory with is refused; to hide from who looks changes nothing."""
+    program.begin("prctl")
+    program.argument(0)
+    program.add(_JEQ, SET_SECCOMP, 3, 0)
+    program.add(_JEQ, SET_VMA, 3, 0)
+    program.add(_JEQ, SET_PTRACER, 2, 0)
+    program.add(_JGE, FIRST_UNKNOWN, 0, 1)
+    program.add(_RET, ERRNO | EINVAL)
+    program.add(_JEQ, SET_DUMPABLE, 0, 3)
+    program.argument(1)
+    program.add(_JEQ, 0, 0, 1)
+    program.add(_RET, ERRNO)
+    program.end()
+
+
 def _buffers(program):
     """A socket's buffer stays as long as it is: asking for a longer one changes nothing, as at the system's own limit (socket(7))."""
     program.begin("setsockopt")
     program.argument(1)
-    program.add(_JEQ, SOL_SOCKET, 0, 2 * len(BUFFERS) + 1)
+    program.add(_JEQ, SOL_SOCKET, 0, 2 * len(BUFFERS + OPTIONS) + 1)
     program.argument(2)
-    for option in BUFFERS:
-        program.add(_JEQ, option, 0, 1)
-        program.add(_RET, ERRNO)
+    for errno, options in ((0, BUFFERS), (ENOTSUP, OPTIONS)):
+        for option in options:
+            program.add(_JEQ, option, 0, 1)
+            program.add(_RET, ERRNO | errno)
     program.end()
 
 
@@ -237,11 +284,11 @@ class _Program:
         self.add(_RET, ERRNO | errno)
         self.end()
 
-    def refuse_bits(self, name: str, index: int, mask: int):
+    def refuse_bits(self, name: str, index: int, mask: int, errno: int = EPERM):
         self.begin(name)
         self.argument(index)
         self.add(_JSET, mask, 0, 1)
-        self.add(_RET, ERRNO | EPERM)
+        self.add(_RET, ERRNO | errno)
         self.end()
 
     def refuse_values(self, name: str, index: int, values: list):

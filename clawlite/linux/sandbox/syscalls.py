@@ -16,7 +16,7 @@ ARM_PRIVATE = (0xF0001, 0xF0006)    # breakpoint .. get_tls (arch/arm/include/ua
 
 _COMMON = {
     "pidfd_send_signal": 424, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
-    "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435, "openat2": 437, "pidfd_getfd": 438,
+    "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435, "close_range": 436, "openat2": 437, "pidfd_getfd": 438,
     "process_madvise": 440, "mount_setattr": 442, "quotactl_fd": 443, "landlock_create_ruleset": 444,
     "landlock_add_rule": 445, "landlock_restrict_self": 446, "memfd_secret": 447, "process_mrelease": 448,
     "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "open_tree_attr": 467, "file_setattr": 469,
@@ -54,6 +54,9 @@ futimesat           261 - 326
 get_mempolicy       239 236 320
 init_module         175 105 128
 inotify_add_watch   254 27 317
+inotify_init        253 - 316
+inotify_init1       294 26 360
+io_setup            206 0 243
 ioctl               16 29 54
 ioperm              173 - -
 iopl                172 - -
@@ -88,6 +91,7 @@ open_by_handle_at   304 265 371
 perf_event_open     298 241 364
 personality         135 92 136
 pivot_root          155 41 218
+prctl               157 167 172
 prlimit64           302 261 369
 process_vm_readv    310 270 376
 process_vm_writev   311 271 377
@@ -108,6 +112,10 @@ semget              64 190 299
 semop               65 193 298
 semtimedop          220 192 312
 semtimedop_time64   - - 420
+sendfile            40 71 187
+sendfile64          - - 239
+sendmmsg            307 269 374
+sendmsg             46 211 296
 setdomainname       171 162 121
 sethostname         170 161 74
 setns               308 268 375
@@ -120,10 +128,12 @@ shmctl              31 195 308
 shmget              29 194 307
 socket              41 198 281
 socketpair          53 199 288
+splice              275 76 340
 swapoff             168 225 115
 swapon              167 224 87
 sysfs               139 - 135
 syslog              103 116 103
+tee                 276 77 342
 tgkill              234 131 268
 tkill               200 130 238
 umount2             166 39 52

@@ -16,7 +16,7 @@ import _socket
 
 from clawlite.linux import mounts, room
 from clawlite.linux.jsontext import dumps
-from clawlite.linux.sandbox import cgroups, child, landlock, limits, modes, names, namespaces, plan as plans, probe, secretfiles, syscalls, watch
+from clawlite.linux.sandbox import cgroups, child, held, landlock, limits, modes, names, namespaces, plan as plans, probe, secretfiles, syscalls, watch
 from clawlite.linux.sandbox.plan import Refused
 
 
@@ -101,6 +101,7 @@ def _run(fds: list, timeout_ms, found: dict, uid, pid: int, to_child, life: int,
             _hide(plan, found["cgroup"])
             _deny(plan, table)
             _build(plan, agent, secretfiles.values_of(job_fd) if plan["gives_files"] else {})
+            kept = held.Held(plan) if limits.is_watched(plan) else None
         except OSError as e:
             raise Refused("%s: %s" % (e.filename or "the sandbox", e.strerror), "see what works here with: clawlite doctor") from None
         if asks is not None:
@@ -117,7 +118,7 @@ def _run(fds: list, timeout_ms, found: dict, uid, pid: int, to_child, life: int,
             os.close(fd)
         if plan["room"] is None:
             _confine(plan, uid)
-        end = watch.Watch(plan, agent, pid, output[0], life, group, asks).run()
+        end = watch.Watch(plan, agent, pid, output[0], life, kept, group, asks).run()
     except Refused as e:
         watch.clear(plan)
         end = {"refused": e.args[0], "hint": e.args[1]}
@@ -144,6 +145,8 @@ def _build(plan: dict, agent, files: dict):
         _root(plan, files)
         if plan["network"]:
             namespaces.loopback_up()
+            if limits.is_watched(plan):
+                namespaces.shorten(held.waiting())
             _door(plan, agent)
         return
     if plan["network"]:

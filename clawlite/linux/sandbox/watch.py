@@ -32,11 +32,11 @@ def tell(agent, message: bytes):
 class Watch:
     """One running child, from its start to the end of its tree."""
 
-    def __init__(self, plan: dict, agent, pid: int, output: int, life: int, group=None, asks=None):
+    def __init__(self, plan: dict, agent, pid: int, output: int, life: int, memory, group=None, asks=None):
         self._plan, self._agent, self._pid, self._output = plan, agent, pid, output
         self._tree = limits.everybody if plan["profile"] == "N" else limits.descendants
         self._group = group                             # ``cgroups.Group``: what it keeps need not be looked at
-        self._memory = plan["memory_mb"] << 20 if plan["memory_mb"] is not None and "memory_mb" not in plan["kept"] else None
+        self._memory = memory                           # ``held.Held``, or None
         self._most = None if "max_processes" in plan["kept"] else plan["max_processes"]
         self._folder = plan.get("private")              # /tmp of profile L
         self._room = plan["room"]                       # bytes of the workspace: one that has more already may become smaller, not larger
@@ -121,8 +121,9 @@ class Watch:
         most, now = self._most, time.monotonic()
         if (self._memory is None and most is None and self._folder is None and self._room is None) or now < self._look_at:
             return False
+        start = time.process_time()             # of the processor, not of the wall: a tree that takes all of it is looked at all the same
         pids = self._tree()
-        if self._memory is not None and (self._used(pids) > self._memory or limits.has_shared(pids)):
+        if self._memory is not None and self._memory.is_over(pids):
             self._ended = "memory_mb"
         elif most is not None and limits.tasks(pids) > most:
             self._ended = "max_processes"
@@ -130,19 +131,8 @@ class Watch:
             self._ended = "/tmp"
         elif self._room is not None and room.size(workspace(self._plan)) > self._room:
             self._ended = "max_size_mb"
-        self._look_at = now + max(limits.TICK_MS / 1000, 8 * (time.monotonic() - now))      # a look at much takes long
+        self._look_at = now + max(limits.TICK_MS / 1000, 8 * (time.process_time() - start))      # a look at much takes long
         return bool(self._ended)
-
-    def _used(self, pids: list) -> int:
-        """Return the bytes of memory that the tree uses."""
-        return limits.memory_of(pids, self._memory) + limits.memory_of_sockets(pids, self._plan["profile"] == "N") + self._files()
-
-    def _files(self) -> int:
-        """Return the bytes of the private /tmp, which is memory in profile N."""
-        if self._plan["profile"] != "N":
-            return 0
-        of = os.statvfs(self._plan["env"]["TMPDIR"])
-        return (of.f_blocks - of.f_bfree) * of.f_frsize
 
     def _drain(self, rounds: int):
         """Read what the tool wrote: what is beyond the limit is counted and dropped, so that nobody waits at a full pipe."""

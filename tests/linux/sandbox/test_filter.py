@@ -48,7 +48,7 @@ def _has(machine: str, name: str) -> bool:
 @pytest.mark.parametrize("machine", sorted(TABLES))
 def test_every_name_that_is_refused_has_a_number(machine):
     known = set().union(*[set(table) for table in TABLES.values()])
-    names = set(seccomp._NEVER + seccomp._UNCOUNTED + seccomp._BY_PATH + seccomp._ATTRIBUTES + seccomp._ASKED + seccomp._OF_SELF + seccomp._SIGNALS)
+    names = set(seccomp._NEVER + sum(seccomp._UNCOUNTED.values(), seccomp._SENT) + seccomp._BY_PATH + seccomp._ATTRIBUTES + seccomp._ASKED + seccomp._OF_SELF + seccomp._SIGNALS)
     assert names <= known
     for name in names & set(TABLES[machine]) & set(seccomp._NEVER):
         assert _says(machine, name) & 0xFFFF0000 == ERRNO
@@ -151,9 +151,34 @@ def test_the_warden_in_profile_n(machine):
     assert [_says(machine, "ioprio_set", *one) for one in ((1, 1), (3, 0), (1, 0), (1, 7))] == [ERRNO | 1] * 2 + [ALLOW] * 2
 
 
-def test_memory_that_no_process_has_mapped():
-    for name in seccomp._UNCOUNTED:
-        assert _says(X86_64, name) == ALLOW and _says(X86_64, name, rules=Rules(False, False, True, False)) == ERRNO | 1
+UNCOUNTED = Rules(False, False, True, False)
+
+
+@pytest.mark.parametrize("machine", sorted(TABLES))
+def test_memory_that_no_process_has_mapped(machine):
+    for errno, names in seccomp._UNCOUNTED.items():
+        for name in names:
+            if _has(machine, name):
+                assert _says(machine, name) == ALLOW and _says(machine, name, rules=UNCOUNTED) == ERRNO | errno
+    net = Rules(True, False, True, False)
+    for name in seccomp._SENT:
+        assert (_says(machine, name), _says(machine, name, rules=UNCOUNTED), _says(machine, name, rules=net)) == (ALLOW, ERRNO | 13, ALLOW)
+    for name in seccomp._ATTRIBUTES:
+        assert _says(machine, name) == ALLOW and _says(machine, name, rules=UNCOUNTED) == ERRNO | 95
+
+
+@pytest.mark.parametrize("machine", sorted(TABLES))
+def test_what_a_look_would_not_find(machine):
+    """Descriptors in tables of a thread's own, longer pipes, filters and tables of the kernel's, and hiding."""
+    cases = [("unshare", (0x400,), 1), ("unshare", (0x200,), None), ("close_range", (3, 9, 2), 22), ("close_range", (3, 9, 4), None),
+             ("clone", (0x10900,), 1), ("clone", (0x3D0F00,), None), ("clone", (0x4111,), None), ("fcntl", (3, 1031), 1), ("fcntl", (3, 1032), None),
+             ("prctl", (22, 2), 22), ("prctl", (77,), None), ("prctl", (78, 1), 22), ("prctl", (0x53564D41, 0), None), ("prctl", (0x59616D61, 1), None),
+             ("prctl", (0x60000000,), 22), ("prctl", (4, 0), 0), ("prctl", (4, 1), None), ("prctl", (15,), None),
+             ("setsockopt", (3, 1, 26), 95), ("setsockopt", (3, 1, 60), 95), ("setsockopt", (3, 6, 26), None)]
+    for name, arguments, errno in cases:
+        said = _says(machine, name, *arguments, rules=UNCOUNTED)
+        assert said == (ALLOW if errno is None else ERRNO | errno), (name, arguments)
+        assert _says(machine, name, *arguments) == ALLOW
 
 
 @pytest.mark.parametrize("machine", sorted(TABLES))

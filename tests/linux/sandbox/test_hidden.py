@@ -36,9 +36,28 @@ def test_what_cannot_be_counted_is_refused_by_name(place):
     assert good is not is_blind and (good or value[1] == -32010 and "max_processes" in value[2] and "hidepid" in value[2] and value[3]), value
     assert place.ask(report=True)["limits"]["max_processes"].startswith("refused") is is_blind
     job = ["function", "tools.py", "import os\ndef f():\n    return os.environ['SECRET']\n", "f", {}, False, {"SECRET": "held"}]
-    good, value = place.run(job, memory_mb=256)
-    assert good is not is_blind and (good or value[1] == -32010 and "memory_mb" in value[2] and "hidepid" in value[2] and value[3]), value
-    assert place.run(job) == (True, "held") and place.run(FUNCTION, memory_mb=256) == (True, 1)
+    assert place.run(job) == (True, "held") and place.run(job, memory_mb=256) == (True, "held") and place.run(FUNCTION, memory_mb=256) == (True, 1)
+
+
+TREE = """import os, time
+def f():
+    keep = bytearray(40 << 20)
+    os.fork()
+    keep[::4096] = b"x" * len(keep[::4096])
+    time.sleep(60)
+"""
+
+
+def test_the_memory_of_who_holds_a_secret_is_counted(place):
+    """Its warden has to see it: where memory_mb is watched it does not hide."""
+    good, value = place.run(["function", "tools.py", TREE, "f", {}, False, {"SECRET": "held"}], memory_mb=80)
+    assert not good and "memory_mb" in value[2], value
+
+
+def test_a_program_that_nobody_may_look_into_ends_the_call(place):
+    text = 'cp /bin/sleep "$TMPDIR/program"; chmod 0111 "$TMPDIR/program"; "$TMPDIR/program" 30'
+    if not (place.profile == "L" and place.root):       # there the warden is root, and may
+        assert place.shell(text, memory_mb=64)["ended"] == "memory_mb"
 
 
 def test_the_memory_of_a_tree_that_can_be_seen_is_counted(place):
