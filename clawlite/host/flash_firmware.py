@@ -131,7 +131,7 @@ def _port(firmware, port) -> str:
     entry = ports.choose(port)
     chips = {boards.load(name)["chip"] for name in entry["boards"]}
     if chips and firmware.chip not in chips:
-        raise ClawError(f"{firmware.path} is for {firmware.chip}, {ports.describe(entry)} has {' or '.join(sorted(str(chip) for chip in chips))}",
+        raise ClawError(f"{firmware.path} is for {firmware.chip}, {ports.describe(entry)} has {' or '.join(sorted(chip or 'no chip that takes such a file' for chip in chips))}",
                         "take the file that is made for your board")
     return entry["port"]
 

@@ -37,7 +37,7 @@ def ports() -> list[dict]:
     serial, state ("free", "busy", "bootloader", "not permitted"), holders ([{pid, name}]), id, virtual.
     """
     known = profiles()
-    found = [_virtual(facts) for facts in sim.running()]
+    found = [_virtual(facts) for facts in sim.running() if os.path.exists(facts["port"])]       # not one that is just ending
     found += [_attached(info, known) for info in _comports()]
     seen = {(port["usb"], port["serial"]) for port in found}
     found += [port for port in _bootloaders(USB_DEVICES) if (port["usb"], port["serial"]) not in seen]

@@ -175,6 +175,9 @@ def test_no_esptool_says_what_to_install(tmp_path, monkeypatch):
 @needs_micropython
 def test_a_port_of_another_chip_is_refused(tmp_path, esptool):
     file = saved(tmp_path, esp(0))
+    with Sim() as board:
+        done = clawlite("flash", "--firmware", file, "--port", board.path, "--yes", cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state")
+        assert done.returncode == 2 and "(sim) has no chip that takes such a file" in done.stderr
     with Sim("pico") as board, Sim("esp32") as right:
         done = clawlite("flash", "--firmware", file, "--port", board.path, "--yes", cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state")
         assert done.returncode == 2 and "has rp2040" in done.stderr

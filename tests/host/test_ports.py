@@ -11,7 +11,7 @@ import pytest
 from agents import Agent, clawlite, eventually, linux, without_root_rights
 from sims import needs_micropython, simulated
 
-from clawlite.host import ports
+from clawlite.host import ports, sim
 from clawlite.host.holders import holders
 from clawlite.host.serial_line import open_port
 from clawlite.host.sim import Sim
@@ -157,6 +157,13 @@ def test_who_may_not_open_a_port_is_told_the_group_to_join(tmp_path, terminal):
         assert done.wait() == 4
         assert done.errors().startswith(f"clawlite: {terminal}: permission denied - ")
         assert "join the group" in done.errors() or "belongs to root alone" in done.errors()
+
+
+def test_a_virtual_board_that_is_just_ending_is_gone(tmp_path, machine, terminal):
+    for port, count in ((terminal, 1), (str(tmp_path / "gone"), 0)):
+        kept = sim.register({"port": port, "link": None, "board": "sim", "id": "sim:x", "folder": None, "pid": os.getpid()})
+        assert len(ports.ports()) == count
+        sim.forget(kept)
 
 
 def test_changes():
