@@ -11,10 +11,10 @@ from sandbox_places import Host, host
 _NEWNS, _REC, _PRIVATE, _SHARED = 0x20000, 16384, 1 << 18, 1 << 20
 
 
-def own_table(shared: bool = True) -> None:
+def own_table() -> None:
     """Give this thread a mount table of its own, in which, as systemd has it, what is mounted is seen in copies too."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(_NEWNS) or libc.mount(None, b"/", None, _REC | _PRIVATE, None) or shared and libc.mount(None, b"/", None, _REC | _SHARED, None):
+    if libc.unshare(_NEWNS) or libc.mount(None, b"/", None, _REC | _PRIVATE, None) or libc.mount(None, b"/", None, _REC | _SHARED, None):
         raise OSError(ctypes.get_errno(), "a mount table of its own")
 
 
@@ -44,17 +44,17 @@ class Mounted(Host):
 
 
 @contextlib.contextmanager
-def mounted(place: str, shared: bool = True):
-    """Run a Host of *place* ("N-root"); it and its mounts are gone afterwards."""
+def mounted(place: str, **more):
+    """Run a Host of *place* ("N-root"); it and its mounts are gone afterwards.  *more*: for ``host``."""
     if os.geteuid():
         pytest.skip("a mount table of its own needs root")
     profile, _, user = place.partition("-")
     made = []
-    running = host(profile, user == "root")
+    running = host(profile, user == "root", **more)
 
     def start():
         try:
-            own_table(shared)
+            own_table()
             made.append(running.__enter__())
         except BaseException as e:
             made.append(e)

@@ -90,7 +90,7 @@ class Table:
 
     def _names(self, path: str, but):
         """Yield (other name, what it is or None) of *path*, of what is mounted below it, and of what of it is mounted."""
-        for one in [path] + [row[2] for row in self._rows if row[2] != path and is_within(row[2], path)]:
+        for one in [path] + [row[2] for row in self._rows if row[2] != path and is_within(row[2], path) and not (but and is_within(row[2], but))]:
             own = max([row for row in reversed(self._rows) if is_within(one, row[2])], key=lambda row: len(row[2]), default=None)
             if own is None or own[0] not in self._twice:
                 continue

@@ -40,6 +40,7 @@ def test_parts_and_what_is_mounted_in_it(tmp_path):
     assert also_at("/elsewhere", str(table)) == ["/mnt/all/@home", "/served/of pi", "/served/pi2"]
     assert also_at("/elsewhere", str(table), "/elsewhere/pi") == ["/mnt/all/@home", "/served/pi2"]       # but for what is in a folder, by whatever name
     assert also_at("/served", str(table)) == ["/elsewhere/pi", "/mnt/all/@home/pi", "/elsewhere/pi2", "/mnt/all/@home/pi2"]
+    assert also_at("/served", str(table), "/served/pi2") == ["/elsewhere/pi", "/mnt/all/@home/pi"]
     assert also_at("/", str(table)) == []                       # everything lies in it
 
 

@@ -159,6 +159,23 @@ def test_the_agents_state_that_is_mounted_elsewhere(place):
         closed(place, "ws/inner", files=files, mounts=[])
 
 
+@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("name", [".", "part"])
+def test_what_the_workspace_shows_is_nobodys_state(where, name):
+    """A disk of one's own as the workspace, in the agent's state, or as a part of it."""
+    with mounted(where, workspace="state/workspace") as place:
+        for folder in ("state/workspace/part", "data"):
+            (place.folder / folder).mkdir(parents=True)
+            (place.folder / folder).chmod(0o777)
+        (place.folder / "state/workspace").chmod(0o777)
+        (place.folder / "data/file").write_text("benign")
+        place.bind("data", "state/workspace/" + name)
+        profile = {"mounts": [["/workspace", True], [str(place.folder / "data"), False]]}
+        assert place.shell("cat %s/data/file %s/file" % (place.folder, name), **profile)["output"] == "benignbenign"
+        assert place.read(place.folder / "data/file", **profile) == (True, {"text": "benign"})
+        assert place.shell("cat %s/data/file" % place.folder, files=1, mounts=[])["output"] == "benign"
+
+
 def test_another_mount_of_proc(place):
     """As a chroot or a container has it: there, too, are the environments of other processes of this user."""
     (place.folder / "ws" / "proc").mkdir()
