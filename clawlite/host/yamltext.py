@@ -82,10 +82,29 @@ def _refuse_syntax(error, file: str, text: str):
     said = getattr(error, "problem", None) or str(error)
     line = mark.line + 1 if mark else 0
     opened = _unclosed(text, line)
+    begun = getattr(error, "context_mark", None)        # where the collection begins that this ends
     for words, sentence, hint in _SENTENCES:
         if words in said:
+            if words == "<block end>" and not opened:
+                sentence += _indentation(text.split("\n")[:line])
+            elif words.startswith("expected ',' or") and begun:
+                hint = f'close the "{text[begun.index]}" of line {begun.line + 1}'
             refuse(file, line, sentence, hint=f"close the quotation mark that begins on line {opened}" if opened else hint)
     refuse(file, line, f"not YAML: {said}")
+
+
+def _indentation(lines: list) -> str:
+    """Return ": expected 4 spaces (line 3) or 2 (line 1), found 3" for the last of *lines*; "" where that is not what is wrong."""
+    found, blocks = len(lines[-1]) - len(lines[-1].lstrip(" ")), {}
+    for number in range(len(lines) - 1, 0, -1):         # the blocks around it: each begins further left than those below
+        text = lines[number - 1].lstrip(" ")
+        width = len(lines[number - 1]) - len(text)
+        for start in (width + 2, width) if text.startswith("- ") else (width,):
+            if text.strip() and not text.startswith("#") and start < min(blocks, default=len(lines[number - 1])):
+                blocks[start] = number
+    near = [min((start for start in blocks if start > found), default=None), max((start for start in blocks if start < found), default=None)]
+    near = [f"{start}{'' if index else ' spaces'} (line {blocks[start]})" for index, start in enumerate(start for start in near if start is not None)]
+    return f": expected {' or '.join(near)}, found {found}" if near and found not in blocks else ""
 
 
 class _Builder:

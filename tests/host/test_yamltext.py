@@ -181,3 +181,18 @@ def test_damaged_json_gives_a_result_or_one_problem():
         for _ in range(3):
             data[numbers.randrange(len(data))] ^= 1 << numbers.randrange(8)
         _outcome(bytes(data), "a.json")
+
+
+@pytest.mark.parametrize("text, line, said", [
+    ("a:\n  b: 1\n c: 2\n", 3, "the indentation does not fit the lines above: expected 2 spaces (line 2) or 0 (line 1), found 1"),
+    ("a:\n   b: 1\n\n  # more\n  c: 2\n", 5, "the indentation does not fit the lines above: expected 3 spaces (line 2) or 0 (line 1), found 2"),
+    ("a:\n  - b: 1\n   c: 2\n", 3, "the indentation does not fit the lines above: expected 4 spaces (line 2) or 2 (line 2), found 3"),
+    ("a:\n  b:\n    c: 1\n   d: 2\n", 4, "the indentation does not fit the lines above: expected 4 spaces (line 3) or 2 (line 2), found 3"),
+    ("a:\n  - 1\n  b: 2\n", 3, "the indentation does not fit the lines above")])
+def test_an_indentation_that_does_not_fit_is_told_with_those_that_do(text, line, said):
+    problem = refused(text)
+    assert (problem.line, problem.message) == (line, said)
+
+
+def test_what_is_open_is_told_with_its_line():
+    assert refused("a: { b: 1\nc: 2\nd: 3\n").hint == 'close the "{" of line 1' and refused("a:\n  - [1, 2\nc: 2\n").hint == 'close the "[" of line 2'
