@@ -52,7 +52,8 @@ class Sources:
             with open(path, "rb") as file:
                 data = file.read(limit + 1)
         except (OSError, ValueError) as e:
-            raise Refused(f"cannot read {quoted(name)}: {getattr(e, 'strerror', None) or e}", "") from None
+            hint = "let this user read it" if isinstance(e, PermissionError) else ""
+            raise Refused(f"cannot read {quoted(name)}: {getattr(e, 'strerror', None) or e}", hint) from None
         if len(data) > limit:
             raise Refused(f"{quoted(name)} has more than {limit:,} bytes", "")
         self.files[name] = data
@@ -96,8 +97,21 @@ class Sources:
             return [reference]
         names = self._glob(reference)
         if not names:
-            raise Refused(f"{quoted(reference)} matches no file", "")
+            raise Refused(f"{quoted(reference)} matches no file", self._unmatched(reference))
         return names
+
+    def _unmatched(self, pattern: str) -> str:
+        """Return the next step for a glob that matches nothing."""
+        folder = self.shown(posixpath.normpath(re.split(r"[^/]*[*?\[]", pattern)[0] or "."))
+        try:
+            os.listdir(folder)
+        except FileNotFoundError:
+            above = os.path.dirname(folder) or "."
+            beside = [one for one in sorted(os.listdir(above))[:1000] if os.path.isdir(os.path.join(above, one))] if os.path.isdir(above) else []
+            return did_you_mean(os.path.basename(folder), beside) or f"there is no folder {quoted(folder)}"
+        except OSError as e:
+            return f"{quoted(folder)} cannot be listed: {e.strerror}"
+        return "write one there, or take this out"
 
     def _glob(self, pattern: str) -> list:
         parts = [part for part in pattern.split("/") if part not in ("", ".")]

@@ -68,6 +68,7 @@ def state_folder(agent: str) -> str:
     return os.path.join(root, agent)
 
 
+_MEND = "make room for it, or make its folder writable"
 MOST_WAITING = 65536            # bytes of the log that wait for a disk that takes them again
 
 
@@ -101,7 +102,7 @@ class Log:
         except OSError as e:
             if not self._told:
                 self._told = True
-                os.write(2, ("clawlite: %s\n" % self._problem(e)).encode())
+                os.write(2, ("clawlite: %s - %s\n" % (self._problem(e), _MEND)).encode())
             return False
         return True
 
@@ -112,7 +113,7 @@ class Log:
                 self._open()
             self._write()
         except OSError as e:
-            raise ClawError(self._problem(e), "make room for it, or make its folder writable") from None
+            raise ClawError(self._problem(e), _MEND) from None
 
     def _write(self):
         waiting = self._waiting

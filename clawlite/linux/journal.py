@@ -46,7 +46,7 @@ class Journal:
             return [(key, loads(text.encode())) for kind, _, owner, key, text in records
                     if kind == WAIT and (owner == self._slot or not self._lives(owner))]
         except (OSError, ClawError) as e:
-            self._say("cannot be read: %s" % e)
+            self._say("cannot be opened: %s" % (getattr(e, "strerror", None) or e))
             return []
 
     def calls(self) -> list:
@@ -56,7 +56,7 @@ class Journal:
             with _Locked(self._lock):
                 return self._about(self._compact(self._lives))
         except OSError as e:
-            self._say("cannot be read: %s" % e)
+            self._say("cannot be opened: %s" % (getattr(e, "strerror", None) or e))
             return []
 
     def one(self, key: str):
@@ -75,7 +75,7 @@ class Journal:
                 at = data.find(mark, at + 1)
             return found
         except (OSError, ClawError) as e:
-            self._say("cannot be read: %s" % e)
+            self._say("cannot be opened: %s" % (getattr(e, "strerror", None) or e))
             return None
 
     def keep(self, kind: int, key: str, payload) -> tuple:

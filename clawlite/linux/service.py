@@ -116,7 +116,7 @@ def install(name, options: dict, root=None) -> dict:
 def plan(name: str, options: dict, root: bool) -> units.Service:
     """Return the service of the image file *name*.  Raises ``ClawError``: no image, nobody to run it as."""
     if not files.is_image(name):
-        raise ClawError("%s is no image" % name, "build one first: clawlite build")
+        raise ClawError("%s is no image" % name if os.path.lexists(name) else "there is no image %s" % name, "build one first: clawlite build")
     image = files.open_image(name)
     asleep = [kind for kind in ("cron", "webhook", "telegram", "mqtt") if kind in image.requires]
     if asleep and "--tty" not in options:

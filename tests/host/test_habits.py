@@ -77,3 +77,28 @@ def test_a_project_that_this_user_may_not_write_into(tmp_path):
         done = subprocess.run(without_root_rights(linux(*words)), cwd=tmp_path, capture_output=True, text=True, env=environment(tmp_path / "home"), timeout=60)
         assert done.returncode == 2 and "Permission denied - " + said in done.stderr, done.stderr
     (tmp_path / "g").chmod(0o755)
+
+
+def test_a_glob_that_matches_nothing_says_what_is_there(tmp_path):
+    make_greenhouse(tmp_path / "g")
+    text = (tmp_path / "g/claw.yaml").read_text()
+    for glob, said in ("./tool/*.yaml", 'did you mean "tools"?'), ("./t/x/*.yaml", 'there is no folder "t/x"'), ("./tools/*.yml", "write one there, or take this out"):
+        (tmp_path / "g/claw.yaml").write_text(text.replace("./tools/*.yaml", glob))
+        done = clawlite("check", cwd=tmp_path / "g")
+        assert done.stderr == 'claw.yaml:28: spec.tools[0]: "%s" matches no file - %s\n1 problem.\n' % (glob, said)
+
+
+def test_files_that_this_user_may_not_read(tmp_path):
+    make_greenhouse(tmp_path / "g")
+    for path, said in ("policy.yaml", 'cannot read "policy.yaml": Permission denied - let this user read it'), ("tools", 'matches no file - "tools" cannot be listed: Permission denied'):
+        there = tmp_path / "g" / path
+        mode = there.stat().st_mode
+        there.chmod(0)
+        done = subprocess.run(without_root_rights(linux("check")), cwd=tmp_path / "g", capture_output=True, text=True, env=environment(tmp_path / "home"), timeout=60)
+        there.chmod(mode)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_a_service_of_no_image(tmp_path):
+    done = clawlite("service", "install", cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.startswith("clawlite: there is no image claw.cbor - build one first"), done.stderr
