@@ -61,7 +61,9 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
             raise click.UsageError("--firmware writes MicroPython alone: without --ssh and --device-key")
         return ui.flashed_firmware(flash_firmware.flash(firmware, port, folder, board, dry_run,
                                                         lambda found: ui.flashing_firmware(found, as_json), agree, ui.Progress()), as_json)
+    from clawlite.host import firmware_cache
     from clawlite.host import flash as work
+    firmware_cache.on_miss = ui.compiling
     with work.target(port, folder, ssh) as target:
         ui.flashed(work.flash(manifest, target, dry_run, board, lambda found: ui.flashing(found, as_json), agree, ui.Progress(), key), as_json)
 
@@ -83,13 +85,14 @@ def firmware(folder, as_json):
 @click.pass_obj
 def run(tools, manifest, port, board, yes):
     """Build an agent, flash it to a board, and talk to it there."""
-    from clawlite.host import console_serial
+    from clawlite.host import console_serial, firmware_cache
     from clawlite.host import flash as work
+    firmware_cache.on_miss = ui.compiling
     with work.target(port or None) as target:
-        ui.flashed(work.flash(manifest, target, False, board, lambda found: ui.flashing(found, False), lambda: ui.agree("--yes", yes), ui.Progress()),
-                   False, False)
+        found = work.flash(manifest, target, False, board, lambda found: ui.flashing(found, False), lambda: ui.agree("--yes", yes), ui.Progress())
+        ui.flashed(found, False, False)
         port = target.name
-    return console_serial.start(port, tools.editor, False, 120, (), None)
+    return console_serial.start(port, tools.editor, False, 120, (), None, is_ready=found["said"] is not None)
 
 
 @_command(hidden=True)

@@ -24,10 +24,11 @@ _READY = b" is ready. /help lists the commands.\n"       # what an agent says wh
 _AGENT = PROMPTS[0].encode()    # the prompt at which a hello is not typed into a REPL
 
 
-def start(port, editor, records: bool, timeout_s: float, prompts, log, mode: str = "auto") -> int:
+def start(port, editor, records: bool, timeout_s: float, prompts, log, mode: str = "auto", is_ready: bool = False) -> int:
     """Run the console of *port* (None: the only board) on this process's stdin and stdout; return the exit code.
 
     mode  one of ``console_line.MODES``: whether the line is made a reliable one
+    is_ready  the agent was just seen at its prompt: a person is shown it again
     Raises ``ClawError`` when it cannot be opened.
     """
     kept = ConsoleLog(log)
@@ -37,7 +38,10 @@ def start(port, editor, records: bool, timeout_s: float, prompts, log, mode: str
     screen = open_screen(editor)
     if not screen.is_paced:
         screen.note(f"{line.path}: Ctrl-] leaves; Ctrl-C and Ctrl-D go to the board.")
-    return SerialConsole(line, screen, records, timeout_s, list(prompts), kept, is_noisy).run()
+    console = SerialConsole(line, screen, records, timeout_s, list(prompts), kept, is_noisy)
+    if is_ready and not screen.is_paced:
+        line.send(b"\n")
+    return console.run()
 
 
 class SerialConsole:

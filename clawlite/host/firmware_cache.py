@@ -12,6 +12,7 @@ import zipfile
 from clawlite import __version__
 
 MOST = 8                        # files that are kept
+on_miss = None                  # function(), called once before such work is done: a person is told what takes so long
 
 
 def key(sources: dict, *more: str) -> str:
@@ -30,6 +31,10 @@ def fetch(key: str):
         os.utime(_path(key))
         return found
     except (OSError, zipfile.BadZipFile):
+        global on_miss
+        tell, on_miss = on_miss, None
+        if tell is not None:
+            tell()
         return None
 
 

@@ -134,6 +134,12 @@ def _port(port: dict) -> str:
     return f"{port['port'] or '-':16} {' or '.join(port['boards']) or '?':20} {port['serial'] or '-':18} {state:14} {port['id']}"
 
 
+def compiling() -> None:
+    """Tell a person what takes so long; elsewhere nothing."""
+    if sys.stderr.isatty():
+        talk("Compiling clawlite's own code for boards: some ten seconds, once.")
+
+
 def flashing(found: dict, as_json: bool) -> None:
     """Show what a flash will change, before it does: talk, as what was done is the data."""
     if as_json:

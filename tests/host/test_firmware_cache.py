@@ -24,6 +24,14 @@ def test_what_was_kept_comes_back_and_damage_is_nothing(cache):
         assert firmware_cache.fetch("k") is None
 
 
+def test_a_person_is_told_once_that_it_takes_long(cache, monkeypatch):
+    told = []
+    firmware_cache.keep("k", {"a": b""})
+    monkeypatch.setattr(firmware_cache, "on_miss", lambda: told.append("some ten seconds"))
+    assert firmware_cache.fetch("k") and not told
+    assert firmware_cache.fetch("other") is None and firmware_cache.fetch("third") is None and len(told) == 1
+
+
 def test_the_newest_are_kept(cache):
     for number in range(firmware_cache.MOST + 3):
         firmware_cache.keep("k%d" % number, {"a": b""})
