@@ -113,7 +113,8 @@ def sizes(manifest, board: Profile, need: Need, known: list = ()) -> list[Proble
                                      "[gateway] in clawlite.toml" if tls else "fewer tools or rules"))
         if board.flash_bytes is not None and need.flash(board) > board.flash_bytes:
             problems.add(place, (), f"the agent needs about {need.flash(board):,} bytes of flash, and {board.name} has {board.flash_bytes:,}",
-                         hint=_other(known, lambda b: b.flash_bytes is None or need.flash(b) <= b.flash_bytes, "a smaller agent"))
+                         hint=_other(known, lambda b: b.flash_bytes is None or need.flash(b) <= b.flash_bytes,
+                                     "fewer entries: retention.max_entries" if manifest.memory else "a smaller agent"))
     return problems.found
 
 
@@ -245,7 +246,8 @@ def _stores(manifest, board: Profile, known: list, problems: Problems) -> None:
         size = (store.max_size_mb or 0) << 20
         if board.flash_bytes is not None and size > board.flash_bytes:
             problems.add(manifest.memory.place, ("stores", index, "max_size_mb"), f"{board.name} has {board.flash_bytes:,} bytes of flash",
-                         found=f"{size:,} bytes", hint=_other(known, lambda b: b.flash_bytes is None or size <= b.flash_bytes, "a smaller store"))
+                         found=f"{size:,} bytes", hint=_other(known, lambda b: b.flash_bytes is None or size <= b.flash_bytes, "a smaller store") if store.type == "workspace"
+                         else f"retention.max_entries in its place: a {store.type} store is counted in entries")
     for ability, wants_of in (("memory", board_stores.wants), ("audit", board_audit.wants)):
         if board.runtime == "micropython" and ability in board.abilities:
             wants_of(manifest, board, lambda can, otherwise: _other(known, can, otherwise), problems)

@@ -25,7 +25,8 @@ _LOOK_ROOM = {"leaks": 8192, "injection": 20480, "audit": 32768}        # while 
 _STORE_ROOM = 40960                     # for a request to its stores, with 4 KiB of content; measured as above
 _TOOLS_BASE, _TOOLS_FACTOR = 16384, 6   # while tools.py is compiled, before most of our code is loaded; measured as above
 _LOG_BYTES = 32768                      # two files, logfile.py
-_STORE_BYTES = 2 * 32768                # of 100 entries or so, and while their log is written anew; it takes half of what is free
+_ENTRY_BYTES = 350                      # of a text of 290 bytes in the log of stores (storelog.py)
+_STORE_BYTES = 2 * 32768                # of those that name no number, and while their log is written anew; it takes half of what is free
 _AUDIT_BYTES = 49152                    # two segments, the head and a folder (auditlog.py): the least with which it works
 
 
@@ -118,7 +119,9 @@ def flash(data: bytes, tools_py: str, profile=None) -> int:
     tools.py, for what chooses one, and for what it writes as it runs; *profile* as in ``slot.of_board``."""
     image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
     written = _LOG_BYTES if "log" in image.requires else 0
-    written += _STORE_BYTES if "memory" in image.requires else 0
+    if "memory" in image.requires:
+        count = sum(store.max_entries or 0 for store in memories.stores(image)) if image.size_of(layout.MEMORY) else 0
+        written += max(_STORE_BYTES, 2 * _ENTRY_BYTES * count)
     written += _AUDIT_BYTES if "audit" in image.requires else 0
     having = slot.parts(image) + slot.of_board(profile)
     written += BLOCK_BYTES if "limits" in having else 0

@@ -331,6 +331,29 @@ def test_a_built_in_tool_that_a_board_lacks_is_told_where_the_manifest_names_it(
         f"claw.yaml:{first + 3}: spec.tools[3]: this needs files, which pico does not have - {linux}"]
 
 
+@pytest.mark.parametrize("board, count", [("pico-w", 700), ("pico-w", 100), ("pico", 700)])
+def test_entries_that_do_not_fit_into_the_flash(tmp_path, board, count):
+    project(tmp_path)
+    text = (tmp_path / "claw.yaml").read_text()
+    (tmp_path / "claw.yaml").write_text(text + "  memory: { inline: { stores: [{ name: a, type: semantic, retention: { max_entries: %d } }] } }\n" % count)
+    if (board, count) == ("pico-w", 700):
+        [line] = refused(tmp_path, board)
+        assert "bytes of flash, and pico-w has 868,352 - fewer entries: retention.max_entries, or another board: esp32" in line
+    else:
+        found = [build.build(str(tmp_path), board=board)["flash_bytes"]]
+        (tmp_path / "claw.yaml").write_text((tmp_path / "claw.yaml").read_text().replace(f"max_entries: {count}", "max_entries: 1"))
+        found.append(build.build(str(tmp_path), board=board)["flash_bytes"])
+        assert found[0] - found[1] == 2 * 350 * count - 65536
+
+
+def test_a_size_that_no_board_knows_has_a_way_out_that_works(tmp_path):
+    project(tmp_path)
+    text = (tmp_path / "claw.yaml").read_text()
+    (tmp_path / "claw.yaml").write_text(text + "  memory: { inline: { stores: [{ name: a, type: semantic, max_size_mb: 9 }] } }\n")
+    [line] = [line for line in refused(tmp_path, "pico-w") if "max_size_mb" in line]
+    assert line.endswith("found 9,437,184 bytes - retention.max_entries in its place: a semantic store is counted in entries")
+
+
 @pytest.mark.parametrize("field, said", [("heap_bytes", "bytes of heap, and mine has"), ("flash_bytes", "bytes of flash, and mine has")])
 def test_an_image_that_does_not_fit(tmp_path, field, said):
     project(tmp_path)
