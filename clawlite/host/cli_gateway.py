@@ -33,8 +33,11 @@ def serve(tools, projects, port_names, listen, certificate, key):
 @click.argument("name")
 def token(name):
     """Make the token of the device NAME.  NAME:TOKEN is printed this once: the board's secret GATEWAY_TOKEN."""
-    from clawlite.host.gateway import make_token
+    from clawlite.host.gateway import has_token, make_token
+    had = has_token(name)
     print(f"{name}:{make_token(name)}")
+    if had:
+        ui.talk(f"The token that {name} had before is no longer taken.")
 
 
 @gateway.command()

@@ -143,6 +143,10 @@ def note(text: str) -> None:
     print("clawlite: " + printable(text.encode()).decode(), file=sys.stderr, flush=True)
 
 
+def has_token(name: str) -> bool:
+    return os.path.isfile(os.path.join(folder(), "tokens", name))
+
+
 def make_token(name: str) -> str:
     """Return a new token for the device *name*.  Raises ``ClawError``."""
     return Tokens(os.path.join(folder(), "tokens")).make(name)

@@ -156,7 +156,7 @@ class Sim:
             self._make_link()
         except OSError as e:
             self.__exit__()
-            raise ClawError(f"{e.filename or 'the virtual board'}: {e.strerror}") from None
+            raise ClawError(f"{self.link if e.filename2 else e.filename or 'the virtual board'}: {e.strerror}", "name a place where this user may make one") from None
         except BaseException:
             self.__exit__()
             raise

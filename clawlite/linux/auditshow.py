@@ -51,6 +51,8 @@ def main(args: list, board=None) -> int:
         if verb:
             return _verified(dict(verify(lines, head, agent, anchor), **_copies(image, folder) if board is None else {}), folder, as_json)
         return _shown(lines, last, as_json)
+    except BrokenPipeError:             # nobody reads what is shown: command.py knows what then
+        raise
     except OSError as e:
         return _refused(ClawError("the audit cannot be read, or taken: %s%s" % (e.filename + ": " if e.filename else "", e.strerror)), as_json, 1)
     except ClawError as e:

@@ -32,7 +32,8 @@ def main(args: list, name_of) -> int:
     name = words.pop(0) if verb in ("set", "remove") and words else None
     if verb not in ("set", "list", "remove") or verb != "list" and not name or len(words) > 1 or "".join(words[:1]).startswith("-") \
             or agent is not None and (words or not agent.replace("-", "").isalnum()):
-        return failed("expected a verb, a name where it needs one, and an agent\n" + USAGE)
+        said = "%s: expected the NAME of the secret" % verb if verb in ("set", "remove") and not name else "expected set, list or remove, and at most one agent"
+        return failed(said + "\n" + USAGE)
     try:
         agent = agent or _agent(words[0] if words else ".", name_of)
         return {"set": _set, "remove": _remove, "list": _list}[verb](agent, name, as_json)

@@ -99,6 +99,38 @@ def test_files_that_this_user_may_not_read(tmp_path):
         assert done.returncode == 2 and said in done.stderr, done.stderr
 
 
+def test_an_audit_whose_reader_has_gone(tmp_path):
+    make_greenhouse(tmp_path / "g")
+    with open(tmp_path / "g/policy.yaml", "a") as file:
+        file.write("  audit: { destination: file }\n")
+    assert clawlite("ask", "is the soil dry?", "--approve", cwd=tmp_path / "g").returncode == 0
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as gone:
+        done = subprocess.run(linux("audit"), cwd=tmp_path / "g", stdout=gone, stderr=subprocess.PIPE, env=environment(tmp_path / "g/.home"), timeout=60)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_a_second_token_says_that_the_first_is_over(tmp_path):
+    done = clawlite("gateway", "token", "shed", cwd=tmp_path), clawlite("gateway", "token", "shed", cwd=tmp_path)
+    assert [one.returncode for one in done] == [0, 0] and done[0].stderr == "" and done[0].stdout != done[1].stdout
+    assert done[1].stderr == "The token that shed had before is no longer taken.\n" and done[1].stdout.startswith("shed:")
+
+
+def test_a_virtual_board_whose_port_or_folder_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for option, place in ("--pty-link", "none/port"), ("--fs", "file"):
+        done = clawlite("sim", option, place, cwd=tmp_path)
+        assert done.returncode == 2 and place in done.stderr and "/dev/" not in done.stderr and " - name a place" in done.stderr, done.stderr
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_secret_without_its_name(tmp_path):
+    make_greenhouse(tmp_path / "g")
+    assert clawlite("secrets", "set", cwd=tmp_path / "g").stderr.startswith("clawlite: set: expected the NAME of the secret\nusage: ")
+    assert clawlite("secrets", "sett", "X", cwd=tmp_path / "g").stderr.startswith("clawlite: expected set, list or remove")
+
+
 def test_a_service_of_no_image(tmp_path):
     done = clawlite("service", "install", cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.startswith("clawlite: there is no image claw.cbor - build one first"), done.stderr
