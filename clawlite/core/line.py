@@ -40,7 +40,8 @@ class Line:
     patience_ms  the line is dead when there was no progress for so long
     plain        False: there is noise, and no person to type: without a session, too, text is UNSURE, and records that come
                  are dropped; those to be sent wait for one
-    Public, to be read: ``waiting``, bytes of records to be sent or, in a session, acknowledged; ``damaged``, items that came in.
+    Public, to be read: ``waiting``, bytes of records to be sent or, in a session, acknowledged; of what came in, ``heard``, frames of
+    a session, and ``damaged``, items.
     """
 
     def __init__(self, nonce: int, window: int, fragment: int = 160, limit: int = 8192, backlog: int = 16384,
@@ -51,7 +52,7 @@ class Line:
         self._nonce = nonce
         self._window, self._fragment, self._limit = window, fragment, limit
         self._backlog, self._patience_ms, self._plain = backlog, patience_ms, plain
-        self.damaged = self._now = 0
+        self.heard = self.damaged = self._now = 0
         self._splitter = Splitter(limit)
         self._sender = Sender(baud, window)
         self._receiver = Receiver(window, fragment, limit)
@@ -171,15 +172,11 @@ class Line:
             frame = decode(item, self._seed)
             if frame:
                 return self._taken(frame[0], frame[1], frame[2], frame[3])
-            if kind == RESET and self._is_host and decode(item, 0):     # the board knows of no session
-                self._hello_due = True
-                return None
-        elif self._state == _OPENING:
-            if kind == RESET and decode(item, 0):       # the board has just begun to listen
-                self._hello_due = True
-                return None
         elif self._state == _PLAIN and (kind == DATA or kind == MORE or kind == ACK):
             self._reset_due = True
+            return None
+        if kind == RESET and self._is_host and self._state != _PLAIN and decode(item, 0):
+            self._hello_due = True      # the board knows of no session, or has just begun to listen
             return None
         self._is_damaged()
 
@@ -211,6 +208,7 @@ class Line:
 
     def _taken(self, seq: int, ack: int, kind: int, payload: bytes) -> tuple:
         """Act on a whole frame of this session."""
+        self.heard += 1
         self.waiting -= self._sender.acknowledged(ack, self._now)
         if kind == RESET:
             self._down(b"closed")

@@ -2,8 +2,8 @@
 
 1. Records alone go in frames; what is for people is written as it is, and what a person types comes in a record:
    ``claw.console.line``, params {"text": ...}.
-2. Plain text in a session counts for nothing, but three lines of it within 20 s end the session: the host is gone, and a
-   person types into the bare line.
+2. Plain text in a session counts for nothing, but three lines of it within 20 s, and no frame between, end the session: the host
+   is gone, and a person types into the bare line.  Pieces of damaged frames come between others.
 3. On a UART noise forges Ctrl-C: in a session one ends a turn, and three in a row leave the program (clawlite/core/linestop.py).
 """
 import struct
@@ -38,7 +38,7 @@ class Reliable:
         nonce = struct.unpack(">I", chance())[0] or 1
         self._line = Line(nonce, window, fragment, _MAX_RECORD, _MAX_RECORD)
         self.is_up = self.is_new = self.pressed = self.left = False
-        self._loose = []                # when text came, ms
+        self._loose, self._heard = [], 0        # when text came, ms; frames that had come by then
         self._stop = None
 
     @property
@@ -63,7 +63,6 @@ class Reliable:
         while event:
             kind, data = event
             if kind == RECORD:
-                self._loose = []
                 if len(data) > self._limit:
                     return TOO_LONG, b"%d" % len(data)
                 return self._typed(data) if _METHOD in data else event
@@ -90,8 +89,9 @@ class Reliable:
         return RECORD, data
 
     def _text_came(self):
-        now = self._now_ms()
-        self._loose = self._loose[1 - _LOOSE:] + [now]
+        now, heard = self._now_ms(), self._line.heard
+        self._loose = (self._loose[1 - _LOOSE:] if heard == self._heard else []) + [now]
+        self._heard = heard
         if len(self._loose) == _LOOSE and now - self._loose[0] <= _LOOSE_MS:
             self.close()
 

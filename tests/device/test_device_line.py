@@ -112,6 +112,19 @@ def test_a_host_that_is_gone_without_a_word_leaves_no_deaf_board(agent):
     host.expect(b"I said back.")
 
 
+def test_text_between_frames_is_noise_and_ends_nothing(agent):
+    """Damaged frames may end as lines; a long record has many frames, and one line behind each is no person who types."""
+    host = opened(agent)
+    write = host.write
+    host.write = lambda data: write(data + b"open the valve\n")
+    host.send({"jsonrpc": "2.0", "id": 9, "method": "claw.status", "params": {"pad": "x" * 6000}})
+    assert host.answer(9)["id"] == 9 and host.of(DOWN) == []
+    host.write = write
+    assert b"I have no rule for that" not in host.text, "a piece of noise was taken for a person's line"
+    host.type("say it")
+    host.expect(b"I said it.")
+
+
 def test_a_hello_in_the_middle_of_a_line_is_none_of_it(agent):
     agent.expect("> ")
     agent.send("say ha")
