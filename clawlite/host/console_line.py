@@ -22,8 +22,8 @@ _WHY = {"silent": "the board says nothing", "restarted": "the board began anew",
 
 
 def is_uart(entry: dict) -> bool:
-    """Return whether the port *entry* (ports.py) leads to the UART of a board."""
-    return {board.console.wire for board in boards.load_all() if board.name in entry["boards"]} == {"uart"}
+    """Return whether the port *entry* (ports.py) leads to the UART of a board: a bridge does, also of one that has USB of its own beside."""
+    return "uart" in {board.console.wire for board in boards.load_all() if board.name in entry["boards"]}
 
 
 def typed(text: bytes) -> bytes:

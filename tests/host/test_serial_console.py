@@ -11,7 +11,9 @@ import pytest
 from agents import Agent, clawlite, linux
 from sims import mpremote, needs_micropython, needs_mpy_cross, simulated
 
+from clawlite.host import ports
 from clawlite.host.board_files import board_files
+from clawlite.host.console_line import is_uart
 from clawlite.host.console_screens import MAX_LINE
 from clawlite.host.console_text import MAX_PROMPT, MAX_RECORD, PROMPT, RECORD, TEXT, BoardText
 from clawlite.host.sim import Sim
@@ -321,6 +323,18 @@ def test_the_board_is_found_again_after_it_was_away(tmp_path):
                 it.expect("You said: two\n> ")
                 it.send(b"\x1d")
                 assert it.wait() == 0
+
+
+@pytest.mark.parametrize("usb, expected", [
+    ("10C4:EA60", True), ("1A86:7523", True), ("1A86:55D3", True), ("1A86:55D4", True), ("0403:6001", True),
+    ("303A:1001", False), ("303A:4001", False), ("2E8A:0005", False),
+])
+def test_a_bridge_leads_to_a_uart_whichever_board_is_behind_it(usb, expected):
+    assert is_uart({"boards": ports.profiles()[usb]}) is expected
+
+
+def test_other_ports_are_not_taken_for_a_uart():
+    assert not is_uart({"boards": ["sim"]}) and not is_uart({"boards": []}) and is_uart({"boards": ["esp32"]})
 
 
 _BOOTS = """
