@@ -57,7 +57,7 @@ def pin(sources: Sources, root: str, refresh: bool = False) -> list[str]:
     refresh  fetch all of it, and compare
     Raises ``ClawError`` for what cannot be fetched, is not what was asked for, or has changed; then nothing is written.
     """
-    known = declared(sources)
+    known = {name: base for name, base in declared(sources).items() if base.startswith("https://")}    # of another the settings say what is wrong
     wanted = _wanted(sources, root, known) if known else []
     if not wanted:
         return []

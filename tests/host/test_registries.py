@@ -194,6 +194,13 @@ def test_a_registry_that_the_settings_do_not_name_is_refused(tmp_path, acme):
     assert manifest.pin(folder) == []
 
 
+def test_a_registry_without_tls_is_not_even_asked(tmp_path, acme, monkeypatch):
+    folder = project(tmp_path, acme, settings='[registries]\nacme = "%s"\n' % acme.url.replace("https:", "http:"))
+    monkeypatch.setattr(registries, "fetch", lambda url: pytest.fail("asked " + url))
+    assert manifest.pin(folder) == [] and not (folder / "clawlite.lock").exists()
+    assert "expected an https:// URL without a query" in problems(folder)
+
+
 @pytest.mark.parametrize("line, said", [('acme = "http://h/r"', "an https:// URL without a query"), ('acme = "https://h/r?x"', "without a query"),
                                         ('acme = "https://u@h/r"', "https:// URL"), ("acme = 5", "registries.acme"),
                                         ('clawlite = "https://h"', "is inside the package")])
