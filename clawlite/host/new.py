@@ -52,7 +52,9 @@ def new(path: str, template: str = DEFAULT, endpoint: str = None, model: str = N
         raise ClawError("--offline asks no model, --endpoint and --model name one", "leave one of them out")
     name = os.path.basename(os.path.abspath(path))
     if not _NAME.match(name):
-        raise ClawError(f"{name!r} cannot name an agent: expected 1 to 63 letters, digits and hyphens", "choose another folder name")
+        near = re.sub(r"[_. ]+", "-", name)
+        raise ClawError(f"{name!r} cannot name an agent: expected 1 to 63 letters, digits and hyphens",
+                        f"did you mean {near}?" if _NAME.match(near) else "choose another folder name")
     if template not in templates():
         raise ClawError(f"unknown template {template!r}; there are: {', '.join(templates())}", did_you_mean(template, templates()))
     if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):

@@ -131,6 +131,13 @@ def test_a_secret_without_its_name(tmp_path):
     assert clawlite("secrets", "sett", "X", cwd=tmp_path / "g").stderr.startswith("clawlite: expected set, list or remove")
 
 
+def test_a_name_with_what_a_name_has_elsewhere(tmp_path):
+    for name, said in ("my_agent", "did you mean my-agent?"), ("G\u00e4rtner", "choose another folder name"), ("a b.c", "did you mean a-b-c?"):
+        done = clawlite("new", name, cwd=tmp_path)
+        assert done.returncode == 2 and done.stderr.endswith(" - %s\n" % said), done.stderr
+    assert os.listdir(tmp_path) in ([], [".home"])
+
+
 def test_a_service_of_no_image(tmp_path):
     done = clawlite("service", "install", cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.startswith("clawlite: there is no image claw.cbor - build one first"), done.stderr
