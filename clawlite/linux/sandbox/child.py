@@ -87,7 +87,7 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
             raise ClawError("%s: %s" % (plan["cwd"], e.strerror), "uid %d of the tools must be able to enter it" % os.getuid()) from None
         _check_writable(plan)
         _confine(plan, filters, rules)
-        if not job["env"] or limits.is_watched(plan):       # in profile L who holds a secret hides, but from a warden that has its memory to count
+        if not job["env"] or limits.is_watched(plan) or limits.is_weighed(plan):    # in L who holds a secret hides, if its warden has nothing to look at
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
         if plan["kind"] == "command":
             _execute(job["argv"], env)

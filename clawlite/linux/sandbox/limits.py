@@ -6,7 +6,7 @@ Where control groups are delegated (cgroups.py) they keep the first three, and n
 |----------------|------------------------------------------|----------------------------------|
 | memory_mb      | RLIMIT_AS of each process, and what no   | the sum over the tree, and what  |
 |                | look would find is refused (seccomp.py)  | the kernel holds for it (held.py)|
-| cpu_shares     | nice, of each process and of the session |                                  |
+| cpu_shares     | nice of each process                     | nice of each session (autogroup) |
 | max_processes  | RLIMIT_NPROC, threads count              | the number in the tree           |
 | max_open_files | RLIMIT_NOFILE of each process; without   |                                  |
 |                | it OPEN_FILES where memory_mb is watched |                                  |
@@ -33,22 +33,33 @@ def nice_of(cpu_shares: int) -> int:
 
 
 def share(cpu_shares):
-    """Weigh this process, and its session where the kernel schedules by session (autogroup), by *cpu_shares*."""
-    if cpu_shares is None:
-        return
-    level = nice_of(cpu_shares)
-    if level:
-        os.setpriority(os.PRIO_PROCESS, 0, max(level, os.getpriority(os.PRIO_PROCESS, 0)))
-    try:
-        fd = os.open("/proc/self/autogroup", os.O_WRONLY | os.O_CLOEXEC)
-    except OSError:                 # no such scheduler, or no /proc: then there is no session to weigh
-        return
-    try:
-        os.write(fd, b"%d" % level)
-    except OSError:
-        pass
-    finally:
-        os.close(fd)
+    """Weigh this process, and what it starts, by *cpu_shares*."""
+    if cpu_shares is not None and nice_of(cpu_shares):
+        os.setpriority(os.PRIO_PROCESS, 0, max(nice_of(cpu_shares), os.getpriority(os.PRIO_PROCESS, 0)))
+
+
+def weigh(pids: list, level: int):
+    """Give each session of *pids* the nice *level* where the kernel schedules by session (autogroup): there a process' own counts among its session's alone.
+
+    Of one user the kernel takes one such change in 100 ms; what it does not take comes with the next look.
+    """
+    known = set()
+    for pid in pids:
+        path = "/proc/%d/autogroup" % pid
+        name, _, nice = read(path).partition(" nice ")
+        if not nice or name in known or int(nice) >= level:
+            continue
+        known.add(name)
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        except OSError:                 # it has ended, or is not ours to weigh
+            continue
+        try:
+            os.write(fd, b"%d" % level)
+        except OSError:
+            pass
+        finally:
+            os.close(fd)
 
 
 def restrict(plan: dict, others: int):
@@ -70,6 +81,11 @@ def restrict(plan: dict, others: int):
 def is_watched(plan: dict) -> bool:
     """Return whether the memory of a call is limited, and no control group does it."""
     return plan["memory_mb"] is not None and "memory_mb" not in plan["kept"]
+
+
+def is_weighed(plan: dict) -> bool:
+    """Return whether the share of a call is less than an ordinary one, and no control group gives it."""
+    return plan["cpu_shares"] is not None and "cpu_shares" not in plan["kept"] and nice_of(plan["cpu_shares"]) > 0
 
 
 def open_files(plan: dict):

@@ -35,7 +35,7 @@ def _limits(found: dict) -> dict:
     kept = {name: kept[controller] for name, controller in KEEPERS.items() if controller in found["cgroups"]}
     return {"memory_mb": "RLIMIT_AS of each process, and by the warden the sum over the tree: pages, swap, and the most that the kernel may hold "
                          "for its tasks, mappings, descriptors, pipes, sockets and locks; what it could not count is refused",
-            "cpu_shares": "nice, and the session's where the kernel groups by session",
+            "cpu_shares": "nice, and that of each session by the warden where the kernel groups by session",
             "max_processes": counted,
             "max_open_files": "RLIMIT_NOFILE of each process" + ("" if "memory_mb" in kept else "; %d where memory_mb is declared alone" % OPEN_FILES),
             "timeout_ms": "TERM, 500 ms, KILL by the warden, to the whole tree",

@@ -38,8 +38,10 @@ class Watch:
         self._group = group                             # ``cgroups.Group``: what it keeps need not be looked at
         self._memory = memory                           # ``held.Held``, or None
         self._most = None if "max_processes" in plan["kept"] else plan["max_processes"]
+        self._level = limits.nice_of(plan["cpu_shares"]) if limits.is_weighed(plan) and os.path.exists("/proc/self/autogroup") else 0
         self._folder = plan.get("private")              # /tmp of profile L
         self._room = plan["room"]                       # bytes of the workspace: one that has more already may become smaller, not larger
+        self._looks = self._memory is not None or self._most is not None or self._folder is not None or self._room is not None or self._level > 0
         self._ended = ""                                # which limit, "/tmp", "max_size_mb" or "cancelled"
         self._status = None
         self._kept, self._size, self._total = [], 0, 0
@@ -67,7 +69,7 @@ class Watch:
     def _watch(self):
         due = self._plan["timeout_ms"]
         due = None if due is None else time.monotonic() + due / 1000
-        tick = limits.TICK_MS if self._memory is not None or self._most is not None or self._folder or self._room is not None else IDLE_MS
+        tick = limits.TICK_MS if self._looks else IDLE_MS
         kill_at = None
         while self._status is None:
             now = time.monotonic()
@@ -77,13 +79,13 @@ class Watch:
                     break
                 self._ended = self._ended or "timeout_ms"
                 kill_at = now + GRACE_MS / 1000
-                self._signal(signal.SIGTERM)
+                self._terminate()
                 continue
             wait = tick if stop is None else min(tick, (stop - now) * 1000 + 1)
             if self._step(wait):
                 self._ended, kill_at = self._ended or "cancelled", kill_at or time.monotonic() + GRACE_MS / 1000
-                self._signal(signal.SIGTERM)
-            elif kill_at is None and self._over():
+                self._terminate()
+            elif self._over():                          # also after TERM: 500 ms are long
                 break
 
     def _step(self, wait_ms: float) -> bool:
@@ -117,22 +119,25 @@ class Watch:
             pass
 
     def _over(self) -> bool:
-        """Return whether the tree uses more than it may; then ``_ended`` says of what."""
-        most, now = self._most, time.monotonic()
-        if (self._memory is None and most is None and self._folder is None and self._room is None) or now < self._look_at:
+        """Return whether the tree uses more than it may; then ``_ended`` says of what, if nothing else ended it before."""
+        most, now, over = self._most, time.monotonic(), ""
+        if not self._looks or now < self._look_at:
             return False
         start = time.process_time()             # of the processor, not of the wall: a tree that takes all of it is looked at all the same
         pids = self._tree()
+        if self._level:
+            limits.weigh(pids, self._level)
         if self._memory is not None and self._memory.is_over(pids):
-            self._ended = "memory_mb"
+            over = "memory_mb"
         elif most is not None and limits.tasks(pids) > most:
-            self._ended = "max_processes"
+            over = "max_processes"
         elif self._folder is not None and limits.is_more(self._folder, pids, self._plan["tmp_mb"] << 20):
-            self._ended = "/tmp"
+            over = "/tmp"
         elif self._room is not None and room.size(workspace(self._plan)) > self._room:
-            self._ended = "max_size_mb"
+            over = "max_size_mb"
         self._look_at = now + max(limits.TICK_MS / 1000, 8 * (time.process_time() - start))      # a look at much takes long
-        return bool(self._ended)
+        self._ended = self._ended or over
+        return bool(over)
 
     def _drain(self, rounds: int):
         """Read what the tool wrote: what is beyond the limit is counted and dropped, so that nobody waits at a full pipe."""
@@ -153,12 +158,13 @@ class Watch:
                 self._size += len(data)
                 self._kept.append(data)
 
-    def _signal(self, number: int):
+    def _terminate(self):
         for pid in self._tree():
-            try:
-                os.kill(pid, number)
-            except OSError:
-                pass
+            for number in (signal.SIGTERM, signal.SIGCONT):         # who is stopped hears it when it goes on
+                try:
+                    os.kill(pid, number)
+                except OSError:
+                    pass
 
     def _sweep(self):
         """End the whole tree, whatever it did to get away, and wait until it is gone."""

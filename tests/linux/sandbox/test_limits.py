@@ -1,9 +1,12 @@
 """Each limit, asserted from inside and on the whole tree."""
 import os
+import subprocess
+import sys
 import time
 
 import pytest
-from sandbox_places import host, needs
+from agents import eventually
+from sandbox_places import ROOT, host, needs
 
 
 def _pids(marker: bytes) -> list:
@@ -155,6 +158,52 @@ def test_shares_of_the_processor(place):
     assert place.python("    return os.getpriority(os.PRIO_PROCESS, 0)\n", cpu_shares=256) == max(6, own)
     assert place.python("    return os.getpriority(os.PRIO_PROCESS, 0)\n", cpu_shares=2048) == max(0, own)
     assert place.python("    return tried(os.setpriority, os.PRIO_PROCESS, 0, 0)\n", cpu_shares=256) in ("EACCES", "EPERM")
+
+
+def _session(pid: str) -> str:
+    with open("/proc/%s/autogroup" % pid) as file:
+        return file.read()
+
+
+def test_a_session_of_a_tool_has_no_larger_share(place):
+    """Where the kernel schedules by session, a process' own nice counts within its session alone."""
+    if not os.path.exists("/proc/self/autogroup") or not _session("self"):
+        return                      # it does not
+    mark = "6%d" % (time.time_ns() % 100000)
+    number = place.ask(start=True, profile={"cpu_shares": 102}, job=["command", ["sh", "-c", "setsid sleep %s & sleep %s" % (mark, mark)]])["number"]
+    eventually(lambda: len(_pids(b"sleep\0%s\0" % mark.encode())) == 2)
+    pids = _pids(b"sleep\0%s\0" % mark.encode())
+    eventually(lambda: [_session(pid).split(" nice ")[1] for pid in pids] == ["10\n", "10\n"])
+    assert len({_session(pid) for pid in pids}) == 2
+    place.ask(cancel=number)
+
+
+def test_who_is_stopped_hears_that_the_time_is_over(place):
+    text = "trap 'echo heard > heard; exit' TERM; kill -STOP $$; sleep 60 & wait"
+    good, error = place.run(["command", ["sh", "-c", text]], timeout_ms=300)
+    assert not good and error[1] == -32014
+    assert place.shell("cat heard; rm heard")["output"] == "heard\n"
+
+
+GRACE = """
+import os, socket, subprocess, sys
+from clawlite.linux.sandbox import held, watch
+watch.GRACE_MS = 60000
+plan = {"profile": "L", "memory_mb": 64, "max_processes": None, "cpu_shares": None, "max_open_files": None, "kept": [], "relaxed": [], "network": 0,
+        "allowed": [], "room": None, "timeout_ms": 1, "max_output_bytes": 1}
+more = "import os, signal, time\\ndef more(*_):\\n    keep = os.urandom(100 << 20)\\n    time.sleep(50)\\nsignal.signal(15, more)\\nprint(flush=True)\\ntime.sleep(50)"
+child = subprocess.Popen([sys.executable, "-c", more], stdout=subprocess.PIPE)
+child.stdout.readline()
+here, there = socket.socketpair()
+print(watch.Watch(plan, here, child.pid, -1, os.pipe()[0], held.Held(plan)).run()["ended"])
+"""
+
+
+def test_limits_are_kept_until_the_tree_is_dead():
+    """A tool that hears that its time is over has no more memory than before; here it has a minute for it."""
+    start = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", GRACE], capture_output=True, text=True, cwd=ROOT)
+    assert (done.stdout, done.stderr) == ("timeout_ms\n", "") and time.monotonic() - start < 45
 
 
 def test_time_ends_the_whole_tree(place):
