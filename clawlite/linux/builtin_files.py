@@ -77,7 +77,6 @@ def edit_file(scope: Scope, path: str, old_text: str, new_text: str) -> dict:
         fd = _open(scope, found, path)
         with open(fd, "rb") as file:
             data = _read(file, MAX_FILE + 1, path)
-            status = os.fstat(fd)
         if len(data) > MAX_FILE:
             raise ClawError("%s has more than %d bytes, which is what edit-file changes; use exec-shell" % (shown(path), MAX_FILE))
         at = data.find(old)
@@ -88,7 +87,7 @@ def edit_file(scope: Scope, path: str, old_text: str, new_text: str) -> dict:
         data = data[:at] + new + data[at + len(old):]
         if len(data) > MAX_FILE:
             raise ClawError("%s would have %d bytes, at most %d are written" % (shown(path), len(data), MAX_FILE))
-        if _changed(found, status):
+        if _changed(found):
             raise ClawError("%s was changed while it was edited, nothing is written; read it again" % shown(path))
         _replace(scope, found, data, path)
     return {"text": "replaced %d bytes with %d in %s" % (len(old), len(new), shown(path))}
@@ -139,9 +138,9 @@ def _read(file, most: int, path: str) -> bytes:
     return data
 
 
-def _changed(found, was) -> bool:
-    """Return whether the file at *found* is another one than *was*, or was written since."""
-    status = os.stat(found.name, dir_fd=found.folder, follow_symlinks=False)
+def _changed(found) -> bool:
+    """Return whether the file at *found* is another one by now, or was written since."""
+    status, was = os.stat(found.name, dir_fd=found.folder, follow_symlinks=False), found.status
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) != (was.st_dev, was.st_ino, was.st_size, was.st_mtime_ns)
 
 

@@ -24,6 +24,7 @@ class Table:
         self._path, self._under = path, under
         self._fd = self._poll = None
         self._twice = set()             # devices of which there are several mounts
+        self._again = False             # something may have another name
         self._rows = []                 # (device, its folder there, where it is mounted, layers of an overlay; None: a proc(5))
         self._processes = []            # where a proc(5) is mounted
         self._known = {}                # (paths, but) -> [(other name, what it is or None)]
@@ -51,6 +52,7 @@ class Table:
         self._processes = [row[2] for row in self._rows if row[3] is None]
         devices = [row[0] for row in self._rows]
         self._twice = {device for device in devices if devices.count(device) > 1}
+        self._again = bool(self._twice) or any(row[3] for row in self._rows)
         self._known.clear()
 
     def _row(self, line: str):
@@ -84,7 +86,8 @@ class Table:
             if len(self._known) >= _KEPT:
                 self._known.clear()
             paths, but = key
-            found = {name: of for path in paths for name, of in self._names(path, but) if not any(is_within(name, path) for path in paths)}
+            names = [one for path in paths for one in self._names(path, but)] if self._again else ()
+            found = {name: of for name, of in names if not any(is_within(name, path) for path in paths)}
             self._known[key] = list(found.items())
         return self._known[key]
 
