@@ -85,7 +85,7 @@ def test_memory_that_waits_in_sockets(place):
 
 
 SHARED = """/usr/bin/python3 -c '
-import ctypes, os, time
+import ctypes, mmap, os, time
 c = ctypes.CDLL(None, use_errno=True)
 c.mmap.restype = ctypes.c_void_p
 c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
@@ -96,7 +96,7 @@ for _ in range(%d):
     if at == ctypes.c_void_p(-1).value:
         raise SystemExit(ctypes.get_errno())
     ctypes.memset(at, 1, size)
-    c.munmap(at + 4096, size - 4096)
+    c.munmap(at + mmap.PAGESIZE, size - mmap.PAGESIZE)
 time.sleep(%d)'
 """
 
