@@ -40,13 +40,14 @@ class Images:
         self._seen = seen
         self._found, self._data = {}, {}        # digest -> Image, its bytes
         self._now = {}                  # where it is -> (agent, digest) of what a project is now
-        self._read_at = None
+        self._again_at = None           # before then an unknown digest has nothing read anew
         self._told = set()
         self.read()
 
     def find(self, digest: str):
         """Return the ``image.Image`` with this digest, 64 hex digits, or None."""
-        if digest not in self._found and self._clock() - self._read_at >= _AGAIN_S:
+        if digest not in self._found and (self._again_at is None or self._clock() >= self._again_at):
+            self._again_at = self._clock() + _AGAIN_S
             self.read()
         if digest not in self._found and self._seen and _DIGEST.fullmatch(digest):
             path = os.path.join(self._seen, digest)
@@ -95,7 +96,6 @@ class Images:
 
     def read(self) -> None:
         """Read everything anew.  What is known stays: a device may run it still."""
-        self._read_at = self._clock()
         for path in self._paths:
             if os.path.isfile(path):
                 self._try(path, self._image)

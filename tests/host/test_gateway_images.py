@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from agents import clawlite
+from agents import Agent, linux
 from gateways import HEAP, KEY, Peer, flashed, gateway, process_of, project, says, script
 from llm_server import Server, say
 from sims import needs_micropython, needs_mpy_cross
@@ -95,8 +95,8 @@ def test_a_board_is_held_to_the_image_that_it_runs(tmp_path, state):
                     assert words in said and (words == "By rule." or words in running.errors())
                 assert bed.counts() == [3, 1]
                 command = re.search("end the gateway, and clawlite (.*?);", running.errors()).group(1)
-            mended = clawlite(*shlex.split(command), "--yes", cwd=tmp_path, CLAWLITE_STATE=state)
-            assert mended.returncode == 0, mended.stderr
+            with Agent(linux(*shlex.split(command), "--yes"), tmp_path / "mends", cwd=tmp_path, env={"CLAWLITE_STATE": state}) as mends:
+                assert mends.wait(120) == 0, mends.errors()
             with bed.serve(id) as running:
                 assert says(running, "runs garden\n") and script(tmp_path, id, "x" * 300) == "Two again.\n"
         assert bed.counts() == [3, 2]
@@ -167,3 +167,15 @@ def test_a_device_on_the_lan_is_told_both_images_and_heard_again_when_its_own_is
         await it.close()
     with Server([say("Fine.")]) as server:
         asyncio.run(talk(server))
+
+
+def test_what_was_built_and_flashed_a_moment_after_the_start_is_known(tmp_path):
+    project(tmp_path / "garden", "http://127.0.0.1:9/v1")
+    now = [0]
+    images = Images([str(tmp_path / "garden")], print, lambda: now[0])
+    later = [digest_of(project(tmp_path / "garden", f"http://127.0.0.1:{port}/v1")) for port in (10, 11)]
+    assert images.find(later[1]) is not None and images.find(later[0]) is None
+    project(tmp_path / "garden", "http://127.0.0.1:10/v1")
+    assert images.find(later[0]) is None            # everything was read a moment ago
+    now[0] = gateway_images._AGAIN_S
+    assert images.find(later[0]) is not None

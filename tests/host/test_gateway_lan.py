@@ -199,8 +199,11 @@ def test_what_a_device_may_not_ask(tmp_path, monkeypatch):
                     b'{"method":"claw.gateway.cancel","params":{"id":[]}}', b'{"method":"claw.gateway.provider","id":7}', b'{"id":"hello"}',
                     b'{"method":"claw.gateway.message","params":{"id":"z","text":"","call":[1,2]}}', b"\xff", b'{"id":"hello","result":{"boot":1}}'):
             peer.send(bad)
-        for id in ("i" * 65, 7, None, []):          # no answer: there is none to give it
+        for id in ("i" * 65, 7, None, []):          # None: there is nobody to answer
             peer.send({"jsonrpc": "2.0", "id": id, "method": "claw.gateway.provider", "params": {"provider": "remote"}})
+        for id in (7, "i" * 65, 7, []):
+            answer = await peer.read()
+            assert answer["id"] == id and answer["error"]["code"] == -32601
         running = [peer.begin("wait") for _ in range(gateway_device.RUNNING)]
         begun = set()
         while len(begun) < len(running):            # each has heard the first of its answer
