@@ -191,8 +191,10 @@ def test_words_that_are_too_short_to_be_a_token_are_passed_over_and_no_others(mo
         for form in ("%s", "say %s, then", "k=%s&x=1", '{"a":"x\\n%s"}', "https://u:%s@host/", "(%s)", "\xff%s\0"):
             data = (form % (name + value)).encode("latin-1")
             found, alone = [], []
-            services.services(data, found)
-            with monkeypatch.context() as m:
-                m.setattr(services, "_APART", None)
-                services.services(data, alone)
+            services.services(data, services.long_words(data), found)
+            services.services(data, data, alone)
             assert found == alone and alone, data
+    texts = [around % text for seed in range(3) for kind in samples(seed).values() for text, _ in kind for around in AROUND]
+    found = [find(text.encode()) for text in texts]
+    monkeypatch.setattr(services, "_APART", None)       # as on a board
+    assert found == [find(text.encode()) for text in texts]
