@@ -74,6 +74,12 @@ def test_the_door_is_the_only_way_out(place):
     assert "EACCES" in place.python("    import _socket\n    return tried(_socket.socket, 2, 1)\n")
 
 
+def test_what_waits_in_sockets_has_an_end(place):
+    """The warden shortens what TCP may hold in the network namespace that bwrap made."""
+    said = place.shell("cut -f3 /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_wmem", network=1, memory_mb=128)
+    assert [int(word) <= 1 << 20 for word in said["output"].split()] == [True, True], said
+
+
 def test_a_function_and_a_file_tool_run(place):
     assert place.python("    return sorted(os.listdir('.'))\n") == ["hello", "private"]
     good, value = place.run(["builtin", "clawlite.linux.builtin_files", "run_inside", {"name": "read-file", "arguments": {"path": "hello"},
