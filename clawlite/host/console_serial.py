@@ -188,6 +188,8 @@ class SerialConsole:
             self._line.send(data)
         elif not self._wire.send(data, _now_ms()):
             self._note("the board takes nothing: that was not sent")
+        else:                           # nothing else may wake the loop
+            self._line.send(self._wire.output())
 
     # -- as time goes by
 

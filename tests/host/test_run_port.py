@@ -4,6 +4,7 @@ import pytest
 from agents import Agent, clawlite, linux
 from sims import needs_micropython, needs_mpy_cross, simulated
 
+from clawlite.host import flash
 from clawlite.host.sim import Sim
 
 pytestmark = [needs_micropython, needs_mpy_cross]
@@ -25,7 +26,6 @@ def greenhouse(tmp_path_factory):
 @pytest.fixture(scope="module")
 def flashed(greenhouse, tmp_path_factory):
     """Return a virtual board with the greenhouse on it."""
-    from clawlite.host import flash
     folder = tmp_path_factory.mktemp("flashed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLAWLITE_STATE", str(folder / "state"))
@@ -93,6 +93,20 @@ def test_a_question_and_its_answer_alone(flashed, tmp_path):
     for _ in range(2):
         done = ask("is the soil dry?", flashed, tmp_path)
         assert done.returncode == 0 and done.stdout.count("\n") == 1 and done.stdout.startswith("The soil is wet enough"), (done.stdout, done.stderr)
+
+
+def test_a_board_behind_a_bridge_is_asked_over_the_reliable_line(tmp_path, state):
+    folder = tmp_path / "blink"
+    assert clawlite("new", folder, "--template", "blink", "--offline", cwd=tmp_path).returncode == 0
+    with Sim("esp32") as board:
+        with flash.target(board.path) as target:
+            flash.flash(str(folder), target, False, None, lambda found: None, lambda: None, lambda total, more: None)
+        for _ in range(3):
+            done = ask("hello", board, tmp_path, "--timeout", "20")
+            assert (done.returncode, done.stdout) == (0, "Hello! Say: blink 5 times.\n"), done.stderr
+        log = tmp_path / "log"
+        done = clawlite("console", "--port", board.path, "--log", log, cwd=tmp_path, stdin=b"\nhello\n", CLAWLITE_STATE=tmp_path / "state")
+        assert (done.returncode, done.stdout) == (0, "Hello! Say: blink 5 times.\n") and "~0000h" in log.read_text()
 
 
 def test_a_repl_is_not_sent_a_sentence(tmp_path):
