@@ -103,6 +103,7 @@ def asked(person: Agent):
     person.expect("The soil is dry: 21 %. Shall I water?", 30)
     person.line("yes, water it")
     person.expect("Approve water(seconds=1)?", 30)
+    person.expect("[y/N] ", 30)         # what is typed before that answers nothing
     assert "Done." not in person.text()
     person.line("y")
     person.expect("Done.", 30)
