@@ -173,7 +173,7 @@ def test_a_session_of_a_tool_has_no_larger_share(place):
     number = place.ask(start=True, profile={"cpu_shares": 102}, job=["command", ["sh", "-c", "setsid sleep %s & sleep %s" % (mark, mark)]])["number"]
     eventually(lambda: len(_pids(b"sleep\0%s\0" % mark.encode())) == 2)
     pids = _pids(b"sleep\0%s\0" % mark.encode())
-    eventually(lambda: [_session(pid).split(" nice ")[1] for pid in pids] == ["10\n", "10\n"])
+    eventually(lambda: [_session(pid).split(" nice ")[1] for pid in pids] == ["10\n", "10\n"], 60)      # the kernel takes one change in 100 ms
     assert len({_session(pid) for pid in pids}) == 2
     place.ask(cancel=number)
 
