@@ -22,9 +22,15 @@ def wants(manifest, board: Profile, other, problems: Problems) -> None:
     _safe_pin(manifest, board, problems)
 
 
+def able_to(board: Profile, kind: str) -> list[str]:
+    """Return the pins of *board* that can be of *kind* "adc", "pwm", "input" or "output", as its profile lists them."""
+    pins = board.pins
+    return {"adc": pins.adc, "pwm": pins.pwm, "input": pins.digital, "output": pins.digital}[kind]
+
+
 def _pin(manifest, board: Profile, index: int, pin, other, problems: Problems) -> None:
     place, pins = manifest.settings.place, board.pins
-    able = {"adc": pins.adc, "pwm": pins.pwm, "input": pins.digital, "output": pins.digital}[pin.kind]
+    able = able_to(board, pin.kind)
     reserved = next((why for where, why in (pins.reserved or {}).items() if has([where], pin.pin)), None)
     hint = f"pins for {pin.kind} on {board.name}: {', '.join(able)}" if able else other(
         lambda b: bool(b.pins.adc if pin.kind == "adc" else b.pins.pwm), f"no pin of kind {pin.kind}")

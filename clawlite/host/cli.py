@@ -41,10 +41,11 @@ def cli():
 @click.option("--endpoint", metavar="URL", help="a server with an OpenAI-compatible API, asked before the rules; http://127.0.0.1:11434/v1")
 @click.option("--model", metavar="MODEL", help="what that server calls the model; llama3.2")
 @click.option("--offline", is_flag=True, help="the rules alone: no model is asked")
-def new(name, template, endpoint, model, offline):
+@click.option("--board", metavar="BOARD", help="with pins that this board has, and a gateway where it has no network")
+def new(name, template, endpoint, model, offline, board):
     """Make a project in the folder NAME.  It builds and runs as it is."""
     from clawlite.host import new as project
-    ui.made(name, project.new(name, template, endpoint, model, offline))
+    ui.made(name, project.new(name, template, endpoint, model, offline, board), board)
 
 
 @cli.command()

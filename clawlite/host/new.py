@@ -36,11 +36,13 @@ def templates() -> list[str]:
     return sorted(os.listdir(FOLDER))
 
 
-def new(path: str, template: str = DEFAULT, endpoint: str = None, model: str = None, offline: bool = False) -> list[str]:
+def new(path: str, template: str = DEFAULT, endpoint: str = None, model: str = None, offline: bool = False,
+        board: str = None) -> list[str]:
     """Write a project into the folder *path*, which must not exist or be empty; return the files, relative to it.
 
     endpoint, model  of a server with an OpenAI-compatible API, asked before the rules; None: ENDPOINT and MODEL
     offline          True: no model is asked, the rules alone answer
+    board            name of one whose pins and network the settings are to fit
     The agent is called as the folder is.  Raises ``ClawError``.
     """
     wrong = endpoint_problem(endpoint) if endpoint else ""
@@ -59,8 +61,9 @@ def new(path: str, template: str = DEFAULT, endpoint: str = None, model: str = N
         raise ClawError(f"unknown template {template!r}; there are: {', '.join(templates())}", did_you_mean(template, templates()))
     if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
         raise ClawError(f"{path} exists and is not empty", "choose another name: nothing of yours is overwritten")
-    written = []
     remote = template in WITH_MODEL and not offline
+    settings = _settings(template, board, remote)
+    written = []
     providers = "  providers:\n" + (REMOTE.replace("{endpoint}", endpoint or ENDPOINT).replace("{model}", model or MODEL) if remote else "") + RULES
     source = os.path.join(FOLDER, template)
     for folder, folders, files in os.walk(source):
@@ -68,7 +71,7 @@ def new(path: str, template: str = DEFAULT, endpoint: str = None, model: str = N
         for file in sorted(files):
             relative = os.path.relpath(os.path.join(folder, file), source)
             try:
-                _copy(os.path.join(folder, file), os.path.join(path, relative), name, providers)
+                _copy(os.path.join(folder, file), os.path.join(path, relative), name, providers, settings)
             except OSError as e:
                 _take_back(path, [*written, relative])
                 raise unwritten(os.path.join(path, relative), e, "choose a folder that you may write to") from None
@@ -86,11 +89,23 @@ def _take_back(path: str, files: list) -> None:
             os.rmdir(folder)
 
 
-def _copy(source: str, target: str, name: str, providers: str) -> None:
+def _settings(template: str, board: str, remote: bool) -> str:
+    """Return the clawlite.toml of *template* for *board*."""
+    with open(os.path.join(FOLDER, template, "clawlite.toml"), encoding="utf-8") as file:
+        text = file.read()
+    if not board:
+        return text
+    from clawlite.host import boards, new_board
+    return new_board.fitted(text, boards.profile(board), remote)
+
+
+def _copy(source: str, target: str, name: str, providers: str, settings: str) -> None:
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(source, encoding="utf-8") as file:
         text = file.read()
     if source.endswith("claw.yaml"):            # only the root names the agent; braces elsewhere are slots
         text = text.replace("{name}", name).replace("{providers}", providers)
+    elif source.endswith("clawlite.toml"):
+        text = settings
     with open(target, "w", encoding="utf-8") as file:
         file.write(text)

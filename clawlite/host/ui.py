@@ -23,9 +23,9 @@ def declared(found: dict, as_json: bool) -> None:
     document(found) if as_json else print(text(found))
 
 
-def made(name: str, files: list[str]) -> None:
+def made(name: str, files: list[str], board: str = None) -> None:
     talk(f"Made {name} with {', '.join(files)}.")
-    talk(f"Next: cd {name} && clawlite run")
+    talk(f"Next: cd {name} && clawlite run" + (f"   (here), or with --port PORT on the {board}: clawlite ports lists the ports" if board else ""))
 
 
 def checked(found: dict, as_json: bool) -> None:
