@@ -85,6 +85,7 @@ class Held:
     def __init__(self, plan: dict):
         self._limit = plan["memory_mb"] << 20
         self._task = TASK + POLLED * min(open_files(plan), resource.getrlimit(resource.RLIMIT_NOFILE)[1] % (1 << 64))
+        self.most = self._limit // self._task               # processes: more than that hold more, whatever they are
         self._socket = 2 * waiting() + OPTIONS
         self._alone = plan["profile"] == "N"                # the sockets of this network namespace are the tree's; else they are looked for
         self._passes = bool(plan["network"])                # descriptors may be sent (seccomp.py)
@@ -125,6 +126,8 @@ class Held:
         """
         found = []
         for pid in pids:
+            if len(found) > self.most:          # too many: to read the rest takes longer than a tree needs to make as many more
+                break
             text = read("/proc/%d/status" % pid)
             if "\nVmRSS:" not in text and _number(text, "Threads:") > 1:
                 try:

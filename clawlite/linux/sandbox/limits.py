@@ -163,23 +163,38 @@ def everybody() -> list:
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != own]
 
 
-def descendants(but=()) -> list:
-    """Return all pids below this process, by their parents, without those in *but* and what is below them."""
+def descendants(but=(), most: float = math.inf) -> list:
+    """Return all pids below this process, by their parents, without those in *but* and what is below them; of more than *most*, some."""
     children = _children_of if os.path.exists("/proc/thread-self/children") else _children_by_scan()
     found, todo = [], [os.getpid()]
-    while todo:
-        below = [pid for pid in children(todo.pop()) if pid not in but]
+    while todo and len(found) <= most:
+        below = [pid for pid in children(todo.pop(), most=most) if pid not in but]
         found += below
         todo += below
     return found
 
 
-def _children_of(pid: int, proc: str = "/proc") -> list:
+def _children_of(pid: int, proc: str = "/proc", most: float = math.inf) -> list:
     try:
         tasks = os.listdir("%s/%d/task" % (proc, pid))
     except OSError:                 # it has ended
         return []
-    return [int(child) for task in tasks for child in read("%s/%d/task/%s/children" % (proc, pid, task), -1).split()]
+    return [int(child) for task in tasks for child in _beginning("%s/%d/task/%s/children" % (proc, pid, task), 8 * (most + 1)).split()]
+
+
+def _beginning(path: str, size: float) -> bytes:
+    """Return at least *size* bytes of *path*, or all: the kernel walks a list of thousands for each part of it."""
+    data = b""
+    try:
+        with open(path, "rb", 0) as file:
+            while len(data) < size:
+                part = file.read(4096)
+                if not part:
+                    break
+                data += part
+    except OSError:                 # it has ended
+        pass
+    return data
 
 
 def _children_by_scan():
@@ -190,7 +205,7 @@ def _children_by_scan():
             fields = read("/proc/" + name + "/stat").rpartition(")")[2].split()
             if fields:
                 parents.setdefault(int(fields[1]), []).append(int(name))
-    return lambda pid: parents.get(pid, [])
+    return lambda pid, most: parents.get(pid, [])
 
 
 def is_more(folder: str, pids: list, limit: int) -> bool:

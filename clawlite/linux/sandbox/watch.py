@@ -17,6 +17,7 @@ from clawlite.linux.sandbox.removal import remove
 GRACE_MS = 500                  # between TERM and KILL
 READ = 65536
 PART = 32768
+REAPED, ALL = 256, 65536        # zombies that are collected at once: a tree may make them as fast.  What is left is counted, where memory is
 IDLE_MS = 1000                  # how often zombies are collected when nothing else is to be watched
 SWEEP_MS, SWEEPS = 2, 2000      # rounds of KILL, for what is stuck in the kernel
 
@@ -42,6 +43,7 @@ class Watch:
         self._folder = plan.get("private")              # /tmp of profile L
         self._room = plan["room"]                       # bytes of the workspace: one that has more already may become smaller, not larger
         self._looks = self._memory is not None or self._most is not None or self._folder is not None or self._room is not None or self._level > 0
+        self._at_once = ALL if memory is None else REAPED
         self._ended = ""                                # which limit, "/tmp", "max_size_mb" or "cancelled"
         self._status = None
         self._kept, self._size, self._total = [], 0, 0
@@ -109,7 +111,7 @@ class Watch:
 
     def _reap(self):
         try:
-            while True:
+            for _ in range(self._at_once):
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
@@ -124,7 +126,7 @@ class Watch:
         if not self._looks or now < self._look_at:
             return False
         start = time.process_time()             # of the processor, not of the wall: a tree that takes all of it is looked at all the same
-        pids = self._tree()
+        pids = self._tree() if self._memory is None or self._plan["profile"] == "N" else limits.descendants((), self._memory.most)
         if self._level:
             limits.weigh(pids, self._level)
         if self._memory is not None and self._memory.is_over(pids):
@@ -168,6 +170,12 @@ class Watch:
 
     def _sweep(self):
         """End the whole tree, whatever it did to get away, and wait until it is gone."""
+        if self._plan["profile"] == "N" and os.getpid() == 1:
+            try:
+                os.kill(-1, signal.SIGKILL)             # the whole pid namespace at once: nobody forks away from it
+            except OSError:
+                pass
+        self._at_once = ALL
         for _ in range(SWEEPS):
             self._reap()
             if self._alone():

@@ -206,6 +206,46 @@ def test_limits_are_kept_until_the_tree_is_dead():
     assert (done.stdout, done.stderr) == ("timeout_ms\n", "") and time.monotonic() - start < 45
 
 
+ENDED = """
+import os, socket, sys
+from clawlite.linux.sandbox import held, syscalls, watch
+syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+plan = {"profile": "L", "memory_mb": 64, "max_processes": None, "cpu_shares": None, "max_open_files": None, "kept": [], "relaxed": [], "network": 0,
+        "allowed": [], "room": None, "timeout_ms": 2000, "max_output_bytes": 1}
+here, there = socket.socketpair()
+reading, writing = os.pipe()
+pid = os.fork()
+if pid == 0:
+    for _ in range(int(sys.argv[1])):
+        middle = os.fork()
+        if middle == 0:
+            os.fork()
+            os._exit(0)
+        os.waitpid(middle, 0)
+    os.close(writing)
+    os.read(int(sys.argv[2]) or reading, 1)
+    os._exit(0)
+os.close(writing)
+os.read(reading, 1)
+print(watch.Watch(plan, here, pid, -1, os.pipe()[0], held.Held(plan)).run()["ended"])
+"""
+
+
+@pytest.mark.parametrize(("number", "ended"), [(1000, "memory_mb"), (200, "timeout_ms")])
+def test_processes_that_end_faster_than_they_are_collected_are_counted(number, ended):
+    """Each is memory of the kernel's until then; nobody but the warden collects them, and to collect all may have no end."""
+    reading, writing = os.pipe()
+    done = subprocess.run([sys.executable, "-c", ENDED, str(number), str(reading)], capture_output=True, text=True, cwd=ROOT, pass_fds=[reading])
+    os.close(reading)
+    os.close(writing)
+    assert (done.stdout, done.stderr) == (ended + "\n", "")
+
+
+def test_a_script_with_many_short_children_is_not_ended(place):
+    said = place.shell("for i in $(seq 300); do /bin/true; (true &); done; echo done", memory_mb=128)
+    assert (said["ended"], said["output"]) == ("", "done\n"), said
+
+
 def test_time_ends_the_whole_tree(place):
     mark = "6%d" % (time.time_ns() % 100000)
     command = "trap '' TERM; (setsid sleep %s &); (setsid sh -c 'sleep %s & sleep %s' &) ; sleep %s" % ((mark,) * 4)
