@@ -15,8 +15,8 @@ from clawlite.host import firmware
 ROOT = Path(__file__).resolve().parents[1]
 FUNCTION_LINES = 60
 FILE_LINES = {"core": 250, "scan": 250, "linux": 350, "host": 300, "firmware": 350, "top": 250}
-# Of scan and firmware a board loads what its image needs (ADR 0056, 0063, 0067, 0071, 0072, 0079).
-TOTAL_LINES = {"core": 5625, "scan": 985, "firmware": 3130}
+# Of scan and firmware a board loads what its image needs (ADR 0056, 0063, 0067, 0071, 0072, 0079); 130 lines are what survives out of memory (0073).
+TOTAL_LINES = {"core": 5660, "scan": 985, "firmware": 3225}
 ALWAYS_LINES = 1500             # of the core, what every agent loads
 BOARD_LINES = 60
 

@@ -45,16 +45,16 @@ class Agent:
         self.conditions = ()    # functions, each returns a line of /status, by a shell that has more to say
         self.max_tasks = max_tasks
         self._last = 0
-        self._chain = None
+        self.providers = None   # chain.Chain, once it is asked for
 
     def chain(self):
         """Return the ``chain.Chain`` of this agent's providers, made when it is first asked for."""
-        if self._chain is None:
+        if self.providers is None:
             if self.prepare:
                 self.prepare()
             from clawlite.core.chain import Chain
-            self._chain = Chain(self.image, self.codecs, self.meter, self.keep_bytes, self.is_behind)
-        return self._chain
+            self.providers = Chain(self.image, self.codecs, self.meter, self.keep_bytes, self.is_behind)
+        return self.providers
 
     # -- lifecycle
 
@@ -69,8 +69,6 @@ class Agent:
     @property
     def is_ready(self) -> bool:
         return self.lifecycle.state == READY
-
-    # -- tasks
 
     def begin(self, generator, ended, now_ms: int, budget_ms=None, once=None) -> int:
         """Start a task; return its number.
@@ -107,7 +105,8 @@ class Agent:
             child, task.child = task.child, None
             if child is not None:
                 self.cancel(child, error, now_ms)
-            task.generator.close()
+            if task.generator:
+                task.generator.close()
             self.effects.append((CANCEL, number))
             self.effects.append((LOG, {"event": "task.cancelled", "tool": task.tool, "reason": error.message}))
             self._end(task, None, error, now_ms)
@@ -132,8 +131,8 @@ class Agent:
                     self.emit(effect)
                     continue
                 if kind == RUN:
-                    timeout, task.tool = effect[1].timeout_ms, effect[1].name
-                    run = (task.number, effect[1], effect[2], now_ms + timeout if timeout else None)
+                    task.tool = task.began = effect[1].name
+                    run = (task.number, effect[1], effect[2], now_ms + effect[1].timeout_ms if effect[1].timeout_ms else None)
                     if task.ran_ms is None:
                         task.ran_ms = now_ms
                     if self.run is None or self.effects:        # what was before it comes first
@@ -173,10 +172,15 @@ class Agent:
             self._end(task, None, unexpected(e), now_ms)
 
     def _end(self, task, value, error, now_ms: int):
-        if self.tasks.pop(task.number, None) is not None:
+        if task.number in self.tasks:
             if task.approval is not None:
                 self._forget(task, now_ms)
-            task.ended(value, error, now_ms)
+            del self.tasks[task.number]
+            try:
+                task.ended(value, error, now_ms)
+            except MemoryError:         # once more, when there is room
+                self.tasks[task.number] = task
+                raise
             self.lifecycle.drained(now_ms)
             if self.on_wait:
                 self._ask(now_ms)
@@ -205,8 +209,6 @@ class Agent:
         self.effects.append((LOG, event))
         self._advance(task, how, error, now_ms)
         self._ask(now_ms)
-
-    # -- time and the queue
 
     def tick(self, now_ms: int):
         """Do what time asks for."""

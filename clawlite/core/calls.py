@@ -29,9 +29,9 @@ class Call(Once):
             self.agent.emit((KEEP, 0) + record)
         if self.told:
             self.told()
-        if error:
+        if error and self.reply:        # else it has been answered, and memory did not do for what comes after that
             self.reply(rpc.error(self.reply_id, error))
-        elif not (self.answered and self.answered(self.reply_id, value)):
+        elif self.reply and not (self.answered and self.answered(self.reply_id, value)):
             self.reply(rpc.result(self.reply_id, value.to_json()))
         self.reply = None               # it is remembered for minutes; who asked is not
         for number in self.joined or ():

@@ -11,6 +11,8 @@
 from clawlite.core.text import decode_utf8
 
 MAX_DEPTH = 16
+# What is wrong, by its place in cborfault.py: a short text would be a name that stays in a board's memory.
+(_ARRAY, _END, _RANGE, _ITEM, _HEAD, _SIMPLE, _SHORTEST, _LENGTH, _TEXT, _FLOAT, _TAG, _DEPTH, _KEY) = range(13)
 
 
 def decode(buf, start: int = 0, end: int = None, max_depth: int = MAX_DEPTH):
@@ -25,7 +27,7 @@ def decode(buf, start: int = 0, end: int = None, max_depth: int = MAX_DEPTH):
     reader = _Reader(buf, start, end)
     value = reader.item(max_depth)
     if reader.pos != end:
-        raise _fault(reader.pos, "end", end - reader.pos)
+        raise _fault(reader.pos, _END, end - reader.pos)
     return value
 
 
@@ -37,16 +39,16 @@ def each(buf: bytes):
     reader = _Reader(buf, 0, len(buf))
     major = reader.head()
     if major != 4:
-        raise _fault(0, "array", major)
+        raise _fault(0, _ARRAY, major)
     for _ in range(reader.n):
         start = reader.pos
         yield start, reader.item(MAX_DEPTH - 1)
     if reader.pos != len(buf):
-        raise _fault(reader.pos, "end", len(buf) - reader.pos)
+        raise _fault(reader.pos, _END, len(buf) - reader.pos)
     yield reader.pos, None
 
 
-def _fault(pos: int, what: str, *found):
+def _fault(pos: int, what: int, *found):
     from clawlite.core import cborfault
     return cborfault.fault(pos, what, found)
 
@@ -56,7 +58,7 @@ class _Reader:
 
     def __init__(self, buf, pos: int, end: int):
         if not 0 <= pos <= end <= len(buf):
-            raise _fault(pos, "range", len(buf), pos, end)
+            raise _fault(pos, _RANGE, len(buf), pos, end)
         self.raw = buf if type(buf) is bytes else bytes(buf)
         self.data = self.raw
         self.pos = pos
@@ -67,27 +69,27 @@ class _Reader:
         """Return the major type at ``pos``, leave its argument in ``n``, move behind it (behind all of a float)."""
         start = self.pos
         if start >= self.end:
-            raise _fault(start, "item")
+            raise _fault(start, _ITEM)
         n = self.data[start]
         major = n >> 5
         n &= 31
         size = 1 << (n - 24) if n > 23 else 0       # bytes that the head has more
         pos = start + 1
         if n > 27 or size > self.end - pos:
-            raise _fault(start, "head", n)
+            raise _fault(start, _HEAD, n)
         if major == 7:
             if n < 20 or n == 23 or n == 24:
-                raise _fault(start, "simple", n)
+                raise _fault(start, _SIMPLE, n)
         elif size:
             n = 0
             for i in range(pos, pos + size):
                 n = (n << 8) | self.data[i]
             if n < 24 or n >> (4 * size) == 0:      # 4 * size: half of the bits would have done
-                raise _fault(start, "shortest", n, size)
+                raise _fault(start, _SHORTEST, n, size)
         self.pos = pos + size
         left = self.end - self.pos
         if 1 < major < 6 and (n > left or (major == 5 and n > left - n)):
-            raise _fault(start, "length", left, n)
+            raise _fault(start, _LENGTH, left, n)
         self.n = n
         return major
 
@@ -114,19 +116,19 @@ class _Reader:
                 text = chunk.decode("utf-8")
                 return text if len(text) == n else decode_utf8(chunk)   # ASCII needs no second look
             except ValueError:
-                raise _fault(pos, "text")
+                raise _fault(pos, _TEXT)
         if major == 7:
             if n < 25:
                 return None if n == 22 else n == 21
             from clawlite.core import floats
             value = floats.unpack_float(self.raw[start + 1:pos])
             if value is None:
-                raise _fault(start, "float")
+                raise _fault(start, _FLOAT)
             return value
         if major == 6:
-            raise _fault(start, "tag", n)
+            raise _fault(start, _TAG, n)
         if depth <= 0:
-            raise _fault(start, "depth")
+            raise _fault(start, _DEPTH)
         if major == 5:
             return self.mapping(n, depth - 1)
         result = []
@@ -142,7 +144,7 @@ class _Reader:
             key = self.item(0)
             code = self.raw[start:self.pos]
             if code <= last or code[0] >= 0x80 or 0x40 <= code[0] < 0x60:
-                raise _fault(start, "key", key)
+                raise _fault(start, _KEY, key)
             last = code
             result[key] = self.item(depth)
         return result

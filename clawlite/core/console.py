@@ -5,7 +5,7 @@
 that was typed before the question.  4. No line is lost silently.
 """
 from clawlite.core.effect import EXIT, PROMPT, SAY, TELL
-from clawlite.core.errors import ClawError, Denied, InvalidRequest
+from clawlite.core.errors import ClawError, InvalidRequest, unexpected
 from clawlite.core.image import SKILLS
 from clawlite.core.render import canonical
 from clawlite.core.turn import turn
@@ -13,6 +13,7 @@ from clawlite.core.turn import turn
 MAX_WAITING = 32                # lines
 _ANSWERS = ("y", "yes", "n", "no", "")
 _COMMANDS = ("/help", "/tools", "/trace", "/memory", "/status", "/skills", "/quit")     # a skill of such a name: /skill NAME
+_DENIED = -32013, -32010        # codes of ``Denied``: its class is not in a board's memory
 _BEGINNING = 0                  # a turn's number before it has one; tasks count from 1
 
 
@@ -34,7 +35,7 @@ class Console:
         self.once = False               # leave after the first turn
         self.on_turn = None             # function(messages of a turn), at its end
         self._lines = []
-        self._history = None
+        self.history = None             # history.History, from the first turn on
         self._told = None               # the turn that on_turn was told of last: one that is refused at once is none
         self._turn = None               # number of the task, while one is under way
         self._put = None                # the task whose question was put last
@@ -93,6 +94,16 @@ class Console:
         """No more lines will come: finish what waits, deny what asks, then leave."""
         self._closing = True
         self._work(now_ms)
+
+    def go_on(self, error, now_ms: int, is_told: bool):
+        """Go on after memory was at an end.  *is_told*: who asked for what was dropped hears of it already."""
+        self._put = None
+        if self._turn is not None and self._turn not in self.agent.tasks:
+            self._turn, is_told = None, False
+        if not is_told:
+            self._ended(None, error, now_ms)
+        elif self._asking():
+            self._ask(self._asking(), now_ms)
 
     def tell(self, text: str):
         """Say what is no part of an answer."""
@@ -158,16 +169,16 @@ class Console:
         try:
             agent = self.agent
             chain = agent.chain()
-            if self._history is None:
+            if self.history is None:
                 from clawlite.core.history import History
-                self._history = History(agent.keep_bytes)
+                self.history = History(agent.keep_bytes)
             if asked:
                 from clawlite.core.skillturn import begin
-                work = begin(agent.image, asked, chain, self._history)
+                work = begin(agent.image, asked, chain, self.history)
             else:
-                work = turn(agent.image, text, chain, self._history)
+                work = turn(agent.image, text, chain, self.history)
             if agent.lasting:
-                work = agent.lasting(work, self._history, self.once)
+                work = agent.lasting(work, self.history, self.once)
             number = agent.begin(work, self._ended, now_ms, agent.image.agent.turn_ms)
         except Exception as e:
             self._ended(None, e, now_ms)
@@ -179,15 +190,15 @@ class Console:
         beginning = self._turn == _BEGINNING
         self._turn = None
         if error:
-            if isinstance(error, Denied):
+            if isinstance(error, ClawError) and _DENIED[0] <= error.code <= _DENIED[1]:
                 self.clean = False
             else:
                 self.failed = True
             self.tell(told(error))
         elif not clean:
             self.clean = False
-        if self.on_turn and self._history and self._history.turn and self._history.turn is not self._told:
-            self._told = self._history.turn
+        if self.on_turn and self.history and self.history.turn and self.history.turn is not self._told:
+            self._told = self.history.turn
             self.on_turn(self._told)
         self._prompt()
         if not beginning:               # else the loop that began it goes on: no recursion per line
@@ -221,12 +232,12 @@ class Console:
             self._closing = True
             return
         from clawlite.core.commands import run
-        for said in run(text, self.agent, self._history):
+        for said in run(text, self.agent, self.history):
             self._say(said)
 
 
 def told(error) -> str:
     """Return an error as a person reads it: what, and what to do next."""
     if not isinstance(error, ClawError):
-        return "%s: %s" % (type(error).__name__, error)
+        error = unexpected(error)
     return "%s.%s" % (error.message.rstrip("."), " Next: %s." % error.hint if error.hint else "")

@@ -142,8 +142,13 @@ class InternalError(ClawError):
     code = -32603
 
 
+UNWINDING = []                  # not empty: out of memory goes up to the shell's loop, which ends what is under way (a board)
+
+
 def unexpected(e) -> ClawError:
     """Return the error for an exception that is none of ours: a board that is full, or our bug."""
     if isinstance(e, MemoryError):
+        if UNWINDING:
+            raise e
         return InternalError("out of memory: %s" % e, "ask for less at once, or build a smaller agent")
     return InternalError("%s: %s" % (type(e).__name__, e), "this is a bug in clawlite")

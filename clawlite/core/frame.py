@@ -38,6 +38,11 @@ class Framer:
         self._chunk = rest + bytes(data) if rest else bytes(data)
         self._pos = 0
 
+    def lose(self, size: int) -> None:
+        """Drop the open line: *size* bytes of it were read and are lost."""
+        self._dropped += size + len(self._open)
+        self._open = bytearray()
+
     def finish(self) -> None:
         """End the open line, if there is one, as its LF would: the input is over.  ``next_event`` has its event."""
         if self._chunk[self._pos:]:

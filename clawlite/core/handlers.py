@@ -72,7 +72,7 @@ class Handlers:
                 continue
             if due_ms is not None and now_ms >= due_ms:
                 self._running.remove(entry)
-                _close(generator)
+                end(generator)
                 ended.append((task, (False, ToolTimeout("%s: did not end in time and was ended" % name, "", {"tool": name}))))
             elif now_ms >= wake_ms:
                 outcome = self._advance(generator, go_on)
@@ -112,7 +112,7 @@ class Handlers:
         for entry in list(self._running):
             if entry[0] == task:
                 self._running.remove(entry)
-                _close(entry[1])
+                end(entry[1])
 
     def close(self):
         """End all work."""
@@ -138,7 +138,7 @@ def question(said: dict) -> tuple:
     return text, most
 
 
-def _close(generator):
+def end(generator):
     try:
         generator.close()
     except BaseException:       # its own clean-up failed: the call has ended all the same, and the others have to end too

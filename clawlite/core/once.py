@@ -78,7 +78,7 @@ class Once:
 
     def end(self, result, error):
         """Return what goes on record, (kind, id, payload), or None; *result* is ``tools.Result``, or None when there is an *error*."""
-        if self.state == NEW:
+        if self.state == NEW or self.state == ENDED:        # ENDED: memory did not do for its answer
             return None
         if error or self.state == BEGUN or self.is_long:
             from clawlite.core.onrecord import end

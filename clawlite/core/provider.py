@@ -16,6 +16,7 @@ OPENAI, ANTHROPIC = 2, 3
 NONE, BEARER, KEY_HEADER, OAUTH2 = range(4)
 EXPONENTIAL, LINEAR, CONSTANT = range(3)
 MAX_WAIT_MS = 60000             # a longer Retry-After goes to the next provider
+_PART = 256                     # bytes of an answer that are kept in one piece
 _KEPT_OF_BODY = 16              # an answer's body has at most so many times the bytes that are kept of its text
 
 
@@ -111,6 +112,7 @@ class Provider:
                 raise refused(status, headers, self.codec.error(status, without(key, body)), meter.now_s())
             answer = incoming.answer or self.codec.whole(without(key, body))
         except Exception as e:
+            incoming.stream = incoming.answer = None    # a board may need their room to count what was used
             if incoming.shown and not incoming.ends_line:
                 yield (WRITE, "\n")
             if incoming.is_answer:
@@ -119,11 +121,11 @@ class Provider:
                 e.message = without(key, e.message)
             raise
         answer.shown = incoming.shown > 0
-        if answer.shown:
-            answer.text = str(bytes(incoming.said), "utf-8") + answer.text
-            if not incoming.ends_line:
-                yield (WRITE, "\n")
+        if answer.shown and not incoming.ends_line:
+            yield (WRITE, "\n")
         yield from self._spend(meter, answer.input_tokens, answer.output_tokens, asked, incoming.shown or len(answer.text.encode()))
+        if answer.shown:                # now, when a board has dropped what read the answer
+            answer.text = str(b"".join(incoming.said), "utf-8") + answer.text
         if not self._told and answer.model and not (answer.model.startswith(self.model) or self.model.startswith(answer.model)):
             self._told = True
             yield (TELL, "provider %s: asked for the model %s, %s answers" % (self.name, self.model, answer.model[:80]))
@@ -194,39 +196,42 @@ class _Incoming:
 
     def __init__(self, provider):
         self._provider = provider
-        self._stream = None
+        self.stream = None
         self.is_answer = False
         self.answer = None
-        self.said = bytearray()         # one buffer: a thousand small strings cost ten times their text
-        self.shown = 0
+        self.said = [bytearray()]       # of _PART bytes or some more: a thousand small strings cost ten times their text, and one that grows moves
+        self._kept = self.shown = 0
         self.ends_line = False
 
     def begin(self, status: int, headers: dict):
         self.is_answer = status == 200
         if status == 200 and "event-stream" in headers.get("content-type", ""):
-            self._stream = self._provider.codec.stream()
+            self.stream = self._provider.codec.stream()
             return self
         return None
 
     def take(self, data: bytes):
-        self._stream.feed(data)
-        event = self._stream.next_event()
+        self.stream.feed(data)
+        event = self.stream.next_event()
         while event:
             if event[0] == "end":
                 self.answer = event[1]
                 return True
             text = event[1].encode()
-            if len(self.said) < self._provider.keep:
-                self.said.extend(text)
+            if self._kept < self._provider.keep:
+                self._kept += len(text)
+                if len(self.said[-1]) >= _PART:
+                    self.said.append(bytearray())
+                self.said[-1].extend(text)
             self.shown += len(text)
             self.ends_line = event[1].endswith("\n")
             yield (WRITE, event[1])
-            event = self._stream.next_event()
+            event = self.stream.next_event()
         return False
 
     def at_end(self):
         """The connection ended before the API's own last event: the answer may be whole all the same."""
         try:
-            self.answer = self._stream.at_end()
+            self.answer = self.stream.at_end()
         except ProviderError as e:
-            raise (Passing if self._stream.answer.stop is None else ProviderError)(e.message)
+            raise (Passing if self.stream.answer.stop is None else ProviderError)(e.message)

@@ -106,8 +106,14 @@ class Batch:
         if reply is not None:
             self._replies.append(reply)
         self._left -= 1
-        if not self._left and self._replies:
+        if self._left <= 0 and self._replies:
             self._send(self._replies)
+            self._replies = []
+
+    def cut(self, reply):
+        """Send what there is, and *reply*: for the rest of the messages.  What comes later is sent as it comes."""
+        self._left = 1
+        self.add(reply)
 
 
 def field(params: dict, name: str, kind, where: str, required: bool = True):

@@ -36,6 +36,7 @@ class Session:
         self._beat_ms = None
         self._clock = None              # (epoch seconds, at monotonic ms), None while the clock is unset
         self._calls = Calls(agent, self._reply, short)
+        self._id = self._to = self._open_batch = None       # of what is being taken: its id, who answers it, the batch that it is in
 
     def set_clock(self, epoch_s: int, now_ms: int):
         """Say what time it is: for the time stamps of heartbeats."""
@@ -43,12 +44,13 @@ class Session:
 
     def record(self, data: bytes, now_ms: int):
         """Take one machine record: a request, a notification or a batch of them."""
+        self._id, self._to = None, self._reply
         try:
             message = self._loads(data)
         except ClawError as e:
             self._send(rpc.unreadable(e))
             return
-        except Exception as e:          # no memory for it, on a board: the line is lost, the agent is not
+        except Exception as e:          # no memory for it, where nobody unwinds
             self._send(rpc.error(None, unexpected(e)))
             return
         self._calls.line_bytes = len(data)
@@ -64,21 +66,34 @@ class Session:
         self._send(rpc.error(None, InvalidRequest("record: expected at most %d bytes, got %d" % (limit, size))))
 
     def _batch(self, messages: list, now_ms: int):
-        batch = rpc.Batch(len(messages), self._send)
+        batch = self._open_batch = rpc.Batch(len(messages), self._send)
         for message in messages:
             if not self._one(message, batch.add, now_ms):
                 batch.add(None)
+        self._open_batch = None
 
     def _send(self, message):
         self.agent.emit((SEND, message))
+        if isinstance(message, dict) and message.get("id") == self._id:
+            self._to = None
+
+    def excuse(self, error):
+        """Answer what was being taken when memory was at an end, unless it has been answered."""
+        batch, self._open_batch = self._open_batch, None
+        if batch:
+            batch.cut(rpc.error(None, error))
+        elif self._to:
+            self._send(rpc.error(self._id, error))
 
     def _one(self, message, reply, now_ms: int) -> bool:
         """Deal with one message; return whether *reply* gets an answer, now or later."""
         try:
             request = rpc.parse(message)
             if request is None:
+                self._to = None
                 return False
             id, method, params = request
+            self._id = id
             value = self._call(id, method, params, reply, now_ms)
         except Exception as e:
             reply(rpc.error(rpc.id_of(message), e if isinstance(e, ClawError) else unexpected(e)))

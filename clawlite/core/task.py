@@ -9,6 +9,7 @@ class Task:
     approval  what it waits for, or None
     answer    how the last approval was answered, until its call has ended, or None
     tool      name of the tool whose handler runs, or None
+    began     name of the tool whose handler began last
     ran_ms    monotonic time at which the first handler of a call began, or None
     wake_ms   monotonic time at which it goes on with ``wake``, or None
     wake      an outcome; or how many seconds its connection was silent then, which is an error
@@ -17,7 +18,7 @@ class Task:
     receives  bool, it waits for bytes of its connection
     """
 
-    approval = answer = tool = ran_ms = wake_ms = wake = due_ms = child = None       # here, not in each: a thousand may wait for a person
+    approval = answer = tool = began = ran_ms = wake_ms = wake = due_ms = child = None       # here, not in each: a thousand may wait for a person
     receives = False
 
     def __init__(self, number: int, generator, ended, once=None):

@@ -19,7 +19,7 @@ from clawlite.host.stages import part
 # image: tools.py is compiled before ``core`` is there, while the heap is empty.
 UNITS = {
     "base": ["errors", "text", "cbor", "image", "memory", "sentence"],
-    "core": ["effect", "render", "policy", "schema", "lifecycle", "tools", "task", "agent", "handlers", "frame", "jsontext", "stdio", "boardclock", "device"],
+    "core": ["effect", "render", "policy", "schema", "lifecycle", "tools", "task", "agent", "handlers", "frame", "jsontext", "stdio", "boardclock", "shedding", "device"],
     "operator": ["rpc", "once", "recall", "calls", "session"],
     "talk": ["printable", "turn", "chain", "history", "console"],
     "limits": ["ledger", "meters"],
@@ -41,11 +41,11 @@ RARE = {
     "assemble": {"agent": "Agent.__init__", "stdio": "Stdio.__init__ is_terminal", "lifecycle": "Lifecycle.__init__", "boardclock": "Clock.__init__",
                  "handlers": "Handlers.__init__", "frame": "Framer.__init__", "device": "Device.__init__"},
     "stores": {"assemble": "_stores"},
-    "begin": {"lifecycle": "Lifecycle.start Lifecycle.to"},
+    "begin": {"lifecycle": "Lifecycle.start Lifecycle.to Lifecycle.stop", "device": "Device.end_of_input", "frame": "Framer.finish",
+              "agent": "Agent.stop"},
     "stepping": {"handlers": "Handlers._advance Handlers._stepped Handlers.resume question", "tools": "_asked",
                  "agent": "Agent._person_said Agent.answer Agent._late", "stdio": "Stdio._put_back", "cbor": "_Reader.mapping",
                  "device": "Device.carry_out_more"},
-    "ending": {"device": "Device.end_of_input"},
     "shown": {"image": "Image.prose"},
     "escaping": {"jsontext": "_Reader.unescape _Reader.hex", "text": "_be_strict"},
     "automaton": {"image": "Image.automaton", "schema": "_Run.matches"},
@@ -53,7 +53,7 @@ RARE = {
     "line": {"device": "Device.heed"},
     "retry": {"tools": "_run"},
     "talk": {"device": "Device.show_person Device.ask_anew Device.person_typed", "stdio": "Stdio.has_more Stdio._typed_event", "agent": "Agent.chain"},
-    "failing": {"lifecycle": "Lifecycle.fail", "device": "Device.stumbled Device.failed Device.too_long", "handlers": "Handlers._failure",
+    "failing": {"lifecycle": "Lifecycle.fail", "device": "Device.press Device.stumbled Device.failed Device.too_long", "handlers": "Handlers._failure",
                 "tools": "_denied refused _told _cut _of_failure"},
     "conditions": {"policy": "normalise is_within roots_of paths_of entry_of strictest decide_all virtual holds", "tools": "_decide _real applies"},
     "faults": {"errors": "RequestError ParseError InvalidRequest MethodNotFound InvalidParams VersionError"},
@@ -63,22 +63,22 @@ RARE = {
     "methods": {"rpc": "notification", "session": "Session._other Session._serves Session._refusal Session._not_found Session._beat Session._shutdown",
                 "calls": "Calls.answer"},
     "onrecord": {"recall": "Recall.find Recall._shed Recall.check_room"},
-    "refusing": {"session": "Session._batch Session.too_long", "calls": "_refuse", "rpc": "unreadable id_of is_id Batch _parse_other",
-                 "errors": "ClawError.to_json"},
-    "taking": {"console": "Console.__init__ Console.greet Console._take Console._begin Console._command Console._answer told",
+    "refusing": {"session": "Session._batch Session.too_long Session.excuse", "calls": "_refuse", "rpc": "unreadable id_of is_id Batch _parse_other"},
+    "taking": {"shedding": "reach", "console": "Console.__init__ Console.greet Console._take Console._begin Console._command Console._answer Console.not_text Console.interrupt",
                "history": "History.begin History.restore", "chain": "_provider Chain.__init__ Chain.text _unseen"},
-    "request": {"provider": "Provider.__init__ Provider._parts Provider._fitting Provider._credential", "exchange": "head",
+    "request": {"provider": "Provider.__init__ Provider._parts Provider._fitting Provider._credential", "exchange": "head", "net": "Net._begin",
                 "http1": "request", "meter": "Meter.allowed Meter.pause Meter.sent", "openai": "Codec.messages"},
+    "shortage": {"agent": "Agent.cancel", "console": "Console.go_on", "stdio": "Stdio.spoil", "frame": "Framer.lose"},
     "incoming": {"exchange": "_received _event", "http1": "Response", "sse": "Events", "wire": "Stream Answer Codec.whole Codec.parse field tokens"},
     "calling": {"tools": "call known _gated result_of", "policy": "Decision decide", "schema": "check _Run _holds", "image": "Image.tool Image.rule",
                 "handlers": "Handlers.start"},
     "writing": {"render": "canonical call_text quote _write"},
     "answering": {"turn": "_answered _plain", "history": "History.context"},
-    "broken": {"wire": "Codec.error _said _line", "exchange": "refused without", "provider": "Provider._wait"},
+    "broken": {"wire": "Codec.error _said _line", "exchange": "refused without", "provider": "Provider._wait", "net": "Net._failed", "meter": "Meter.jitter"},
     "restoring": {"conversation": "restore _turns _message"},
     "reading": {"storelog": "begin load _check_torn _take"},
     "shedding": {"storelog": "_wanted _counts", "storewrite": "_gives_way _new"},
-    "counting": {"ledger": "_called Ledger.call add", "meters": "Meters.add Meters._read"},
+    "counting": {"ledger": "_called Ledger.call Ledger.used Ledger.period Ledger.today add", "meters": "Meters.__init__ Meters.add Meters._read"},
     "spending": {"meter": "Meter.spend"},
 }
 # Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first; and what some lines of a person need, and each of some people.
@@ -141,7 +141,7 @@ def _enter(base, name: str, groups) -> None:
         raise RareError(f"base: nobody reads {name}")
     for node in base.body:
         if isinstance(node, ast.Assign) and node.targets[0].id == name:
-            node.value.value = " ".join([node.value.value, *groups])
+            node.value.value = " %s " % " ".join([*node.value.value.split(), *groups])
 
 
 def build(folder, mpy_cross: str = "mpy-cross", more: dict = {}) -> list[str]:

@@ -1,12 +1,15 @@
 """Put a board's agent together (device.py): which parts it has is decided by its image.  Loaded once, and dropped."""
 from boardclock import Clock
 from clawlite.core.agent import Agent
-from clawlite.core.errors import ImageMismatch
+from clawlite.core.errors import UNWINDING, ImageMismatch
 from clawlite.core.handlers import Handlers
 from clawlite.core.image import CONTEXT, GUARD, PINS
 from jsontext import dumps, loads
-from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, PINS as PINNED, REMOTE, parts
+from memory import drop
+from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, PINS as PINNED, REMOTE
 from stdio import Stdio, is_terminal
+from device import KEEP
+from shedding import reach
 
 _MAX_TASKS = 8
 _MAX_ENTRIES, _ENTRY_HEAP = 4096, 256       # entries that stores have: one for so many bytes of the whole heap, in which it takes 6 (board_stores.py)
@@ -16,7 +19,10 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     """Give *device* all that it has; the others are those of ``Device``."""
     device.clock = Clock()
     device.now_ms, device.epoch_s = device.clock.now_ms, device.clock.epoch_s
+    from parts import parts
     builtin, having = {}, parts(image)
+    del parts
+    drop("parts")                       # what follows needs its room
     if PINNED in having:
         from clawlite.core.builtin import HANDLERS as builtin
         device.pins = _bank(image.section(PINS) or [], device.now_ms)
@@ -27,6 +33,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.guarding = Guarding(device, image, folder)
     device.agent = Agent(image, 0, _MAX_TASKS)
     device.agent.kept = device.kept
+    UNWINDING.append(True)
     device.agent.codecs = (loads, dumps)
     device.folder = folder
     if LOG in having:
@@ -46,9 +53,6 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.console = Console(device.agent, not device.terminal)
         device.printable = printable
     device.stdio = Stdio(operator, device.now_ms)
-    if LIMITS in having:
-        from meters import Meters
-        Meters(device.agent, folder, device.clock.both)
     if LAN in having:
         from lan import Lan
         device.net = Lan(device, device.name_server)
@@ -56,9 +60,11 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         from uplink import Uplink
         device.net = device.uplink = Uplink(device.agent, device.stdio, device.now_ms)
         device.stdio.over = device.uplink.down
-    elif REMOTE in having:
-        from net import Net
-        device.net = Net(device.agent, device.stdio.poll, folder, device.clock.both, device.name_server)
+    elif REMOTE in having:              # it comes with the first turn, when what starts an agent has gone
+        device.agent.keep_bytes, device.agent.prepare = KEEP, lambda: reach(device)
+    if LIMITS in having and not device.agent.prepare:
+        from meters import Meters
+        Meters(device.agent, folder, device.clock.both)
     if MEMORY in having:
         _stores(device, image, folder)
 

@@ -27,6 +27,7 @@ class Auditing:
         self._folder = "%s/audit-%s" % (state, image.agent.name)
         self._waiting = []              # records as JSON
         self._is_open = False           # the files are as the last record left them
+        self._written = None            # the last effect on record: it comes again when memory did not do for the rest
         self._carry_out = device.carry_out
         device.carry_out = self.carry_out
         self._starting = device.agent.lifecycle.starting
@@ -34,8 +35,10 @@ class Auditing:
 
     def carry_out(self, effect: tuple):
         """Carry out one effect of the agent, on record where it has to be."""
-        if effect[0] == LOG and effect[1]["event"][:4] in ("tool", "task") or effect[0] == RUN and effect[2].flags & HAS_SIDE_EFFECTS:
+        if effect is not self._written and (
+                effect[0] == LOG and effect[1]["event"][:4] in ("tool", "task") or effect[0] == RUN and effect[2].flags & HAS_SIDE_EFFECTS):
             error = self._write(effect)
+            self._written = effect
             if error:
                 self.device.agent.lifecycle.fail(error, self.device.now_ms())
                 if effect[0] == RUN:    # it must not
@@ -77,7 +80,7 @@ class Auditing:
         except OSError as e:
             self._is_open = False
             error = ClawError("the audit cannot be written: %s" % e, "make room for it")
-        except MemoryError:             # of both: it ends, as without an audit
+        except MemoryError:             # of both: the loop lets go of what is under way, and comes back (shortage.py)
             raise
         except Exception as e:
             error = e if isinstance(e, ClawError) else unexpected(e)

@@ -14,9 +14,12 @@ from clawlite.core.frame import TEXT, TOO_LONG
 from clawlite.core.text import decode_utf8
 from jsontext import loads
 from memory import drop
+from shedding import once, shed
 from stdio import MAX_LINE
 
 _LEAVE_MS = 2000
+_MOST_SHORT = 4                 # rounds of the loop one after the other that memory did not do for
+KEEP = 2048                     # bytes of a conversation: a remote provider sees that much of what was said before
 
 
 class Device:
@@ -29,10 +32,12 @@ class Device:
     session    None until a record comes;  guarding: what looks at texts (guarding.py)
     net        what reaches providers: net.Net, or uplink.Uplink, which is ``uplink`` too
     watchdog_ms  set by boot/bootwindow.py: how long the loop may stand still
+    short      how many rounds of the loop memory has not done for, one after the other
+    doing      the effect that is being carried out, or None;  heard: the kind of the line that is being taken, or None
     _asked     the task whose question was put last;  _open: what a provider says piece by piece stands on the last line
     """
-    pins = log = console = guarding = session = net = uplink = watchdog = wifi = code = _asked = None
-    watchdog_ms = 0
+    pins = log = console = guarding = session = net = uplink = watchdog = wifi = code = doing = heard = _asked = None
+    watchdog_ms = short = 0
     _open = False
 
     def __init__(self, image, maker: dict, folder: str, operator: bool):
@@ -40,9 +45,7 @@ class Device:
             from clawlite.core.session import Session as first
         else:
             from clawlite.core.console import Console as first
-        if "http" in image.requires or "https" in image.requires:
-            from net import Net as first
-        else:                           # beside a provider it is a stage of a turn (memory.py), and comes with the first call
+        if "http" not in image.requires and "https" not in image.requires:     # beside a provider it is a stage of a turn (memory.py)
             from clawlite.core.tools import call
             first = call
         from assemble import assemble
@@ -72,14 +75,15 @@ class Device:
                     ready()
                     ready = None
                 try:
-                    self.step()
-                except KeyboardInterrupt:
-                    self.interrupt()
-                    self.settle()
-                except MemoryError:     # nothing is left to get over it with
-                    raise
-                except Exception as e:
-                    self.stumbled(e)
+                    if self.short:
+                        shed(self)
+                        gc.collect()    # here: further down the stack lies what was just dropped
+                    once(self)
+                    self.short = 0
+                except MemoryError:
+                    self.short += 1
+                    if self.short > _MOST_SHORT:        # nothing is left to get over it with
+                        raise
         except KeyboardInterrupt:       # another one at once
             self.code = 130
         finally:
@@ -109,7 +113,7 @@ class Device:
         if self.pins:
             self.pins.off()
 
-    def interrupt(self):
+    def press(self):
         """Ctrl-C: end the turn; with none under way, leave."""
         if not self.console or not self.console.interrupt(self.now_ms()):
             self.code = 130
@@ -155,6 +159,7 @@ class Device:
         event = self.stdio.next_event()
         while event:
             self.event(event[0], event[1], early)
+            self.heard = None
             if not early:
                 self.settle()
                 drop()
@@ -186,6 +191,7 @@ class Device:
 
     def event(self, kind: int, data: bytes, early: bool):
         now = self.now_ms()
+        self.heard = kind
         if kind == TOO_LONG:
             self.too_long(data)
         elif kind == TEXT:
@@ -199,11 +205,7 @@ class Device:
                 self.clock.ask(self.stdio)
                 return
             if self.session is None:
-                try:
-                    self.begin_session()
-                except MemoryError:
-                    self.console.too_long(len(data), MAX_LINE)
-                    return
+                self.begin_session()
             self.session.record(data, now)
 
     def too_long(self, data: bytes):
@@ -217,12 +219,12 @@ class Device:
     def person_typed(self, data: bytes, now: int, early: bool):
         """Take a person's line."""
         self.stdio.prompt = b""         # the person's Enter has ended the prompt's line
+        if self.agent.prepare and data[:1] != b"/":
+            self.agent.prepare()
         try:
             self.console.line(decode_utf8(data), now, early)
         except ValueError:
             self.console.not_text()
-        except MemoryError:
-            self.console.too_long(len(data), MAX_LINE)
 
     def stopped(self, drained: bool, now_ms: int):
         self.code = 0
@@ -230,10 +232,10 @@ class Device:
     def settle(self):
         """Carry out effects, and step handlers, until nothing is left to do now."""
         while True:
-            effect = self.agent.next_effect()
+            effect = self.doing = self.agent.next_effect()
             while effect:
                 self.carry_out(effect)
-                effect = self.agent.next_effect()
+                effect = self.doing = self.agent.next_effect()
             ended = self.handlers.poll(self.now_ms())
             self.hand_in(ended)
             if not ended and not self.agent.effects:
@@ -246,7 +248,7 @@ class Device:
         """
         if self.handlers.interrupted:
             self.handlers.interrupted = False
-            self.interrupt()
+            self.press()
         for task, outcome in ended:
             if outcome[0] is False and self.pins:
                 self.pins.off()
@@ -274,9 +276,12 @@ class Device:
         elif kind == E.RESOLVE:         # the file systems of boards have no links
             self.agent.done(effect[1], (True, effect[2]), self.now_ms())
         elif kind == E.STORE:
+            if self.agent.meter is None:
+                self.agent.prepare()
             self.agent.done(effect[1], (True, self.agent.meter.add(effect[2])), self.now_ms())
         elif kind == E.OPEN or kind == E.CLOSE or kind == E.SECRET:
-            self.net.carry_out(effect)
+            if self.net:
+                self.net.carry_out(effect)
         else:
             self.carry_out_more(effect)
 

@@ -61,7 +61,7 @@ def kept(folder: str, now, key):
                     found.append((of, age_s(when, now or 0) if kind == END else 0, len(text)))
                 elif key == of:
                     found = [(kind, _value(record))]
-    except (OSError, ClawError, MemoryError) as e:
+    except (OSError, ClawError) as e:       # out of memory is none of these: what is on record would be run again
         _unread(e)
     if key is None:
         return IDS, FREE, BYTES, found

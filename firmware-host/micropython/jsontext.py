@@ -16,6 +16,9 @@ _MAX_DEPTH = const(32)      # arrays and objects open at once
 _MAX_NUMBER = const(40)     # characters of a number
 _MAX_WRITE = const(48)      # of our own objects: a result wraps what was read
 
+# What is wrong, by its place in jsonfault.py: a short text would be a name that stays in memory.
+(MORE, END, VALUE, DEPTH, COMMA, COLON, NAME, TWICE, DIGIT, NUMBER, FINITE, QUOTE, CONTROL, TEXT, ESCAPE, HEX, HALF) = range(17)
+
 _ESCAPE = b'"\\/bfnrt'
 _MEANING = b'"\\/\b\f\n\r\t'
 # MicroPython's json writes UTF-8 as it is; CPython's has to be told.
@@ -32,7 +35,7 @@ def loads(data: bytes):
     try:
         return reader.text()
     except IndexError:
-        raise reader.fault("more", len(data))
+        raise reader.fault(MORE, len(data))
 
 
 def dumps(obj) -> str:
@@ -71,7 +74,7 @@ class _Reader:
         self.view = memoryview(data)    # a slice of it copies nothing
         self.pos = 0
 
-    def fault(self, what: str, pos: int = None, found=None):
+    def fault(self, what: int, pos: int = None, found=None):
         """Return the error at *pos*, or else at ``pos``; jsonfault.py has the words."""
         from jsonfault import fault
         return fault(self.data, self.pos if pos is None else pos, what, found)
@@ -93,7 +96,7 @@ class _Reader:
             byte = self.space()
             if byte == 123 or byte == 91:
                 if len(opened) >= 2 * _MAX_DEPTH:
-                    raise self.fault("depth", None, _MAX_DEPTH)
+                    raise self.fault(DEPTH, None, _MAX_DEPTH)
                 opened.append(key)
                 value = {} if byte == 123 else []
                 opened.append(value)
@@ -122,7 +125,7 @@ class _Reader:
                         key = self.key(inner)
                     break
                 if byte != (125 if is_map else 93):
-                    raise self.fault("comma", None, "}" if is_map else "]")
+                    raise self.fault(COMMA, None, "}" if is_map else "]")
                 self.pos += 1
                 value = opened.pop()
                 key = opened.pop()
@@ -131,17 +134,17 @@ class _Reader:
                     self.space()
                 except IndexError:
                     return value
-                raise self.fault("end")
+                raise self.fault(END)
 
     def key(self, container: dict) -> str:
         start = self.pos
         if self.data[start] != 34:
-            raise self.fault("name")
+            raise self.fault(NAME)
         key = self.string()
         if key in container:
-            raise self.fault("twice", start, key[:40])
+            raise self.fault(TWICE, start, key[:40])
         if self.space() != 58:
-            raise self.fault("colon")
+            raise self.fault(COLON)
         self.pos += 1
         return key
 
@@ -152,7 +155,7 @@ class _Reader:
             if self.data.startswith(word, self.pos):
                 self.pos += len(word)
                 return value
-        raise self.fault("value")
+        raise self.fault(VALUE)
 
     def number(self):
         data = self.data
@@ -166,7 +169,7 @@ class _Reader:
                 pos += 1
             self.pos = pos
             if pos == first:
-                raise self.fault("digit")
+                raise self.fault(DIGIT)
             if part == 0 and data[first] == 48:
                 pos = first + 1         # 01 is 0 and something that may not follow
             byte = data[pos] if pos < len(data) else 0
@@ -181,13 +184,13 @@ class _Reader:
             pos += 1
         self.pos = pos
         if pos - start > _MAX_NUMBER:
-            raise self.fault("number", start, (_MAX_NUMBER, pos - start))
+            raise self.fault(NUMBER, start, (_MAX_NUMBER, pos - start))
         literal = str(data[start:pos], "utf-8")
         if part == 0:
             return int(literal)
         value = float(literal)
         if value - value != 0.0:
-            raise self.fault("finite", start, literal)
+            raise self.fault(FINITE, start, literal)
         return value
 
     def string(self) -> str:
@@ -204,14 +207,14 @@ class _Reader:
                 break
             end = data.find(b'"', end + 1)
         if end < 0:
-            raise self.fault("quote")
+            raise self.fault(QUOTE)
         raw = self.view[start:end]
         if end > start and min(raw) < 32:
-            raise self.fault("control", start)
+            raise self.fault(CONTROL, start)
         try:
             value = decode_utf8(raw) if escape < 0 else self.unescape(start, end)
         except ValueError:
-            raise self.fault("text", start)
+            raise self.fault(TEXT, start)
         self.pos = end + 1
         return value
 
@@ -232,7 +235,7 @@ class _Reader:
                     if 0xD800 <= code <= 0xDFFF:
                         low = self.hex(pos + 6, end) if code < 0xDC00 and data.startswith(b"\\u", pos + 6) else 0
                         if not 0xDC00 <= low <= 0xDFFF:
-                            raise self.fault("half", pos)
+                            raise self.fault(HALF, pos)
                         code = 0x10000 + ((code & 0x3FF) << 10 | low & 0x3FF)
                         pos += 6
                     char = chr(code).encode()
@@ -240,7 +243,7 @@ class _Reader:
                 else:
                     at = _ESCAPE.find(data[pos + 1:pos + 2])
                     if at < 0:
-                        raise self.fault("escape", pos)
+                        raise self.fault(ESCAPE, pos)
                     char = _MEANING[at:at + 1]
                     pos += 2
                 out[size:size + len(char)] = char
@@ -253,6 +256,6 @@ class _Reader:
         for at in range(pos + 2, pos + 6):
             digit = b"0123456789abcdef".find(self.data[at:at + 1].lower())
             if at >= end or digit < 0:
-                raise self.fault("hex", pos)
+                raise self.fault(HEX, pos)
             code = code << 4 | digit
         return code

@@ -7,8 +7,9 @@ import sys
 
 _PACKAGE = "clawlite.core."
 # One text each: a short name in a list of them would be a string that stays for ever.  host/firmware.py enters groups of functions.
-_OCCASIONAL = "header seal handshake uri outlook approval journal appendlog oldturns conversation memories memory_methods instant storelog storewrite storequery words record onrecord commands trace violation jsonvalue cborfault jsonfault loader parts assemble begin settime lookup secretvalues"
+_OCCASIONAL = " header seal handshake uri outlook approval journal appendlog oldturns conversation memories memory_methods instant storelog storewrite storequery words record onrecord commands trace violation jsonvalue cborfault jsonfault loader shortage parts assemble begin settime lookup secretvalues "
 _STAGES = ""
+REMOTE = "remote tcp limits openai anthropic oauth2"        # what reaches providers, until the next turn
 
 
 def stage(name: str):
@@ -18,14 +19,14 @@ def stage(name: str):
     return __import__(name)
 
 
-def drop(names: str = _OCCASIONAL):
+def drop(names: str = ""):
     """Forget the occasional modules, or *names*, that are loaded, linked or not; their memory is free at the next collection."""
     before = len(sys.modules)
-    names = " %s " % names
+    names = " %s " % names if names else _OCCASIONAL    # as long a text is not made where memory is short
     for full in list(sys.modules):
         name = full[len(_PACKAGE):] if full.startswith(_PACKAGE) else full
         if " %s " % name in names:
-            del sys.modules[full]
+            sys.modules.pop(full, None)         # an import that failed may have left it there twice
             package = sys.modules.get(_PACKAGE[:-1])
             if package and hasattr(package, name):
                 delattr(package, name)

@@ -9,8 +9,6 @@ from clawlite.core.image import WIRE
 from connection import Connection
 from memory import drop
 
-_KEEP = 2048                    # bytes of a conversation: a provider sees that much of what was said before
-
 
 class Net:
     """The remote side of one device.
@@ -25,7 +23,6 @@ class Net:
     def __init__(self, agent, poll, folder: str, clock, names):
         self._agent, self._poll, self._folder, self._clock, self._names = agent, poll, folder, clock, names
         self._open = {}                 # task -> (Connection, host)
-        agent.keep_bytes = _KEEP
 
     def carry_out(self, effect: tuple):
         """Carry out an effect of a provider."""
@@ -85,6 +82,11 @@ class Net:
         opened = self._open.pop(task, None)
         if opened is not None:
             opened[0].close()
+
+    def end(self):
+        """End all of them."""
+        for task in list(self._open):
+            self.close(task)
 
     def _failed(self, task: int, host: str, error):
         is_begun = task in self._open and self._open[task][0].is_up

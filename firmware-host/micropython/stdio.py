@@ -26,10 +26,12 @@ class Stdio:
     now_ms    function -> monotonic ms
     Public: ``input``, ``poll`` (others may register with it), ``at_end``, ``prompt`` (what stands on the last line), ``is_uart``
     (noise may forge what comes), ``operator``, ``line`` (``reliable.Reliable``, or None), ``over`` (function(), called when its session has
-    ended, or None); ``_return``: the last byte was a carriage return; ``_begun``: what was read when Ctrl-C came, or None.
+    ended, or None); ``_return``: the last byte was a carriage return; ``_begun``: what was read when Ctrl-C came, or None;
+    ``_fed``: bytes that are being handed in.
     """
     at_end = _return = False
     line = over = _begun = None
+    _fed = 0
     prompt = b""
 
     def __init__(self, operator: bool, now_ms):
@@ -62,8 +64,9 @@ class Stdio:
                 data.extend(byte)
             self._return = byte == b"\r" and not self.operator
             if byte in b"\r\n" or len(data) == _PIECE or not self._typed.poll(0):
+                data = bytes(data)
                 self._begun = None
-                return bytes(data)
+                return data
             byte = self.input.read(1)
         self.at_end = True
         self.poll.unregister(self.input)
@@ -72,9 +75,20 @@ class Stdio:
     def feed(self, data: bytes):
         """Take what was read; at the end of input also what ends an open line."""
         wire = self.line or self._framer
+        self._fed = len(data)
         wire.feed(data)
+        self._fed = 0
         if self.at_end:
             wire.finish()
+
+    def spoil(self):
+        """Memory was at an end: what was being read is no whole line any more, and what a reliable line had is in doubt."""
+        if self._begun is not None or self._fed:
+            self._framer.lose(self._fed + len(self._begun or b""))
+            self._begun, self._fed = None, 0
+            if self.line:
+                self.line.leave()
+                self.line = None
 
     def next_event(self) -> tuple:
         """Return (RECORD, JSON), (TEXT, a person's line), (TOO_LONG, digits), or None."""
@@ -93,12 +107,10 @@ class Stdio:
 
     def _put_back(self, frame: bytes):
         """A frame has come: from now on the line is a reliable one, if that is what it says."""
-        try:
-            from reliable import Reliable
-            self.line = Reliable(self, self._now_ms, MAX_LINE)
-            self.line.feed(frame)
-        except MemoryError:             # the host takes it for a plain one
-            self.line = None
+        from reliable import Reliable
+        line = Reliable(self, self._now_ms, MAX_LINE)
+        line.feed(frame)
+        self.line = line                # else the host takes it for a plain one
 
     def pump(self):
         """Write what the reliable line has to write; forget it when its session is over."""

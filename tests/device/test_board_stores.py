@@ -242,7 +242,7 @@ def test_bounds_of_a_board(start):
 
 def test_a_board_with_little_memory_takes_so_many_entries(start):
     """One for 256 bytes of its heap, of which the collector's tables take a fiftieth."""
-    with start("140000") as agent:
+    with start("160000") as agent:
         agent.initialize()
         taken, answer = 0, {"result": {}}
         while "result" in answer:
@@ -250,7 +250,7 @@ def test_a_board_with_little_memory_takes_so_many_entries(start):
             answer = stored(agent, taken + 1, "room", *["x"] * 20)
         words = answer["error"]["message"].split()
         assert answer["error"]["code"] == -32030 and answer["error"]["data"]["cause"] == "full" and int(words[4]) == taken + 20, answer
-        assert 140000 // 256 * 0.95 < int(words[-1]) < taken + 20
+        assert 160000 // 256 * 0.95 < int(words[-1]) < taken + 20
         assert contents(agent, "room")[-1] == "x"
 
 

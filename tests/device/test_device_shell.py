@@ -205,7 +205,7 @@ def test_a_line_of_8192_bytes_fits_and_one_more_does_not(device, size, said):
         assert agent.wait() == 0
 
 
-@pytest.mark.parametrize("heap", ["104k", "128k"])
+@pytest.mark.parametrize("heap", ["88k", "96k"])
 def test_long_lines_on_a_small_heap_are_refused_and_it_serves_on(device, compiled, heap):
     """On a machine of 64 bits, where objects take twice the room that they take on a board."""
     with device("greenhouse", "--stdio", options=("-X", "heapsize=" + heap), folders=tuple(compiled)) as agent:

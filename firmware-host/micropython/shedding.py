@@ -1,0 +1,74 @@
+"""A round of a board's loop, and what comes first after one that memory did not do for (docs/adr/0073).
+
+The loop has unwound: nothing is left on its stack.  What is dropped here is free before anything is loaded (shortage.py).
+"""
+import gc
+import sys
+
+from clawlite.core import effect as E
+from clawlite.core.handlers import end
+from memory import REMOTE, drop, stage
+
+_PLACES = 128                   # of sys.modules, at most
+_LOAD_BYTES = 4096              # as in main.py
+
+
+def once(device):
+    """One round of the loop; after one that memory did not do for, first what gets over that."""
+    try:
+        if device.short:
+            stage("shortage").recover(device)
+            drop()
+            device.short = 0
+            device.take(b"", False)
+        device.step()
+    except KeyboardInterrupt:
+        device.short = device.short or 1        # without memory for that, all is ended
+        device.press()
+        device.settle()
+    except MemoryError:
+        raise
+    except Exception as e:
+        device.stumbled(e)
+
+
+def shed(device):
+    """Let go of what is under way; the second time also of what waits for a person, and of what is remembered and can be read again."""
+    again, doing = device.short > 1, device.doing
+    if doing and doing[0] > E.EXIT:
+        device.doing = None           # whoever asked is gone
+    elif again and doing and doing[0] == E.SEND and isinstance(doing[1], dict):
+        doing[1].pop("result", None)
+    doing = None
+    if again:
+        device.agent.recall = None    # calls that may not run twice are on record
+    if device.console:
+        device.console.history, device.agent.calls = None, []
+    for number in device.agent.tasks:         # nothing here takes memory: there may be none before they are gone
+        task = device.agent.tasks[number]
+        if again or not task.approval:
+            end(task.generator)
+            task.generator = None
+    device.safe()
+    if device.agent.prepare and (again or not device.agent.waiting):
+        if device.net:
+            device.net.end()
+        device.net = device.agent.meter = device.agent.providers = None
+        drop(REMOTE)
+    drop()
+    for place in range(_PLACES):    # an import that memory did not do for leaves its module where its name was (MicroPython 1.29)
+        sys.modules[place] = None
+        del sys.modules[place]
+    device.agent.effects[:] = [effect for effect in device.agent.effects if effect[0] <= E.EXIT or effect[0] == E.CANCEL or not effect[1]]
+
+
+def reach(device):
+    """Load what reaches remote providers, and what counts what they use."""
+    if device.net is None:
+        gc.threshold(_LOAD_BYTES)
+        from meters import Meters
+        from net import Net
+        Meters(device.agent, device.folder, device.clock.both)
+        device.net = Net(device.agent, device.stdio.poll, device.folder, device.clock.both, device.name_server)
+        gc.collect()
+        gc.threshold(gc.mem_free() // 3)
