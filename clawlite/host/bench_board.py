@@ -43,7 +43,7 @@ def ready(path):
     drop()
     return device
 
-def turn(device):
+def turn(device, path):
     for _ in range(%d):
         call()
     drop()

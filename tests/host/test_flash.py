@@ -248,7 +248,7 @@ def booted(board) -> tuple:
 
 
 def entry(board) -> dict:
-    return {"port": board.path, "boards": ["sim"]}
+    return {"port": board.path, "boards": ["sim"], "virtual": True}
 
 
 def version(want: Contents, text: str, folder, tools: str = TOOLS) -> Contents:
@@ -343,7 +343,7 @@ def test_a_port_with_nobody_at_it_is_not_waited_for(monkeypatch):
     tty.setraw(theirs)
     try:
         with pytest.raises(ClawError, match="does not come to its raw REPL") as failed:
-            with flash_board.Board({"port": os.ttyname(theirs), "boards": []}):
+            with flash_board.Board({"port": os.ttyname(theirs), "boards": [], "virtual": False}):
                 pass
     finally:
         os.close(ours)
