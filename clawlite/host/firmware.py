@@ -77,7 +77,7 @@ RARE = {
     "broken": {"wire": "Codec.error _said _line", "exchange": "refused without", "provider": "Provider._wait", "net": "Net._failed", "meter": "Meter.jitter"},
     "restoring": {"conversation": "restore _turns _message"},
     "reading": {"storelog": "begin load _check_torn _take"},
-    "shedding": {"storelog": "_wanted _counts", "storewrite": "_gives_way _new"},
+    "thinning": {"storelog": "_wanted _counts", "storewrite": "_gives_way _new"},
     "counting": {"ledger": "_called Ledger.call Ledger.used Ledger.period Ledger.today add", "meters": "Meters.__init__ Meters.add Meters._read"},
     "spending": {"meter": "Meter.spend"},
 }
