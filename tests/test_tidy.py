@@ -13,6 +13,7 @@ FORBIDDEN = {
         "py" r"pi\.org", "python" r"hosted\.org", "np" r"mjs\.(org|com)", "deb" r"ian\.org", "raspberrypi" r"\.(org|com)/debian",
         "proxy" r"\.golang\.org", "crat" r"es\.io"))),
     "a path of somebody's machine": re.compile(r"(?<![\w.~/-])/(wor" r"k|roo" r"t)(?![\w-])"),
+    "a mark of a merge that nobody finished": re.compile(r"^(<{7}|>{7}|\|{7}) |^={7}$"),
     "an unfinished mark": re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b"),
 }
 
@@ -41,6 +42,9 @@ def test_no_tracked_file_holds(what):
 @pytest.mark.parametrize("what, bad, good", [
     ("a host of a package registry", "see https://py" "pi.org/project/x", "see https://json-schema.org/"),
     ("a path of somebody's machine", "cd /wor" "k/main", "path_within /workspace/notes, a/wor" "k, paperwork"),
+    ("a mark of a merge that nobody finished", "<" "<<<<<< HEAD", "<<<<< five, ======== eight"),
+    ("a mark of a merge that nobody finished", ">" ">>>>>> 6e94817 (a commit)", ">>> 6"),
+    ("a mark of a merge that nobody finished", "=" "======", "a ======="),
     ("an unfinished mark", "# TO" "DO: later", "# to do it later"),
 ])
 def test_patterns_bite(what, bad, good):
