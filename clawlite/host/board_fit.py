@@ -3,6 +3,7 @@
 1. The profile decides, nothing is tried.  2. A way out that is another board is named only where one is known that can.
 3. What this version builds nowhere is said by ``unbuilt``; where both speak of one field, the board's sentence stands.
 """
+import dataclasses
 import typing
 
 from clawlite.host import (board_audit, board_heap, board_pins, board_stores, boards, chain, channels, compiler, guards, registry, slot, trust,
@@ -80,12 +81,16 @@ def notes(manifest, board: Profile) -> list[dict]:
     return [{"file": file, "line": line, "message": message} for (file, line), message in found]
 
 
-def fitting(manifest, need: Need) -> tuple[list[str], list[str]]:
-    """Return (names of the boards on which an image of this need can run, names of all others)."""
-    fits, others = [], []
+def fitting(manifest, need: Need) -> tuple[list[str], dict[str, str]]:
+    """Return (names of the boards on which an image of this need can run, {name of each other one: the first reason why not})."""
+    fits, why_not = [], {}
     for board in boards.load_all(manifest.folder):
-        (others if wants(manifest, board) or sizes(manifest, board, need) else fits).append(board.name)
-    return fits, others
+        problems = wants(manifest, board) or sizes(manifest, board, need)
+        if problems:
+            why_not[board.name] = dataclasses.replace(problems[0], hint="").text()      # check --board has the hint, and all others
+        else:
+            fits.append(board.name)
+    return fits, why_not
 
 
 def wants(manifest, board: Profile, known: list = ()) -> list[Problem]:

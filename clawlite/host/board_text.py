@@ -50,12 +50,6 @@ def _field(name: str, value, is_unchecked: bool) -> str:
     return f"  {name:27}{'? ' if is_unchecked else '  '}{value}"
 
 
-def fits(fitting: list[str], others: list[str]) -> str:
-    """Return one line: on which boards an image can run."""
-    if not others:
-        return f"fits every board ({len(fitting)})"
-    if not fitting:
-        return f"fits no board; why: clawlite check --board {others[0]}"
-    if len(others) < len(fitting):
-        return f"fits every board but {', '.join(others)}; why: clawlite check --board {others[0]}"
-    return f"fits {', '.join(fitting)}"
+def fits(boards: list[str], why_not: dict[str, str]) -> list[str]:
+    """Return a line for each board: whether an image can run on it, and if not, the first reason of *why_not*."""
+    return ["boards that it fits"] + [f"  {name:15} {'no: ' + why_not[name] if name in why_not else 'yes'}" for name in sorted([*boards, *why_not])]

@@ -84,7 +84,8 @@ def build(name: str, output: str = None, key_file: str = None, board: str = None
     board     refuse what this board (``boards.names``) cannot honour, or None
     refresh   fetch again what other registries gave, and refuse what has changed
     Keys: file, bytes, changed, requires, sections, heap_bytes and held_bytes (heap that turns work with, and what is held between
-    them: board_heap.py), flash_bytes, word_bits (of these), board, fits and fits_not (names of boards), dead, shadowed, warnings.
+    them: board_heap.py), flash_bytes, word_bits (of these), board, fits and fits_not (names of boards), why_not ({each of fits_not: its first reason}), dead,
+    shadowed, warnings.
     """
     manifest.pin(name, refresh)
     loaded = manifest.load(name)
@@ -95,7 +96,7 @@ def build(name: str, output: str = None, key_file: str = None, board: str = None
     else:
         built = compiler.build(loaded, key)
         need = board_fit.Need(loaded, built.data)
-    fits, fits_not = board_fit.fitting(loaded, need)
+    fits, why_not = board_fit.fitting(loaded, need)
     path = output or os.path.join(loaded.folder, IMAGE)
     changed = save(path, built.data)
     there = profile if profile and profile.runtime == "micropython" else None
@@ -104,7 +105,7 @@ def build(name: str, output: str = None, key_file: str = None, board: str = None
     return {"file": path, "bytes": len(built.data), "changed": changed, "requires": compiler.requires(loaded),
             "sections": [{"name": part, "bytes": size} for part, size in built.sections], "heap_bytes": need.heap(there),
             "held_bytes": need.held(there), "flash_bytes": need.flash(there), "word_bits": there.word_bits if there else 32, "board": board, "fits": fits,
-            "fits_not": fits_not, **found}
+            "fits_not": list(why_not), "why_not": why_not, **found}
 
 
 def read_key(path: str) -> bytes:

@@ -4,6 +4,7 @@ import os
 import re
 
 from clawlite.core.errors import ClawError
+from clawlite.host import boards, new_board
 from clawlite.host.problems import did_you_mean, unwritten
 from clawlite.host.remotes import endpoint_problem
 
@@ -28,6 +29,7 @@ REMOTE = """\
         retry: { max_attempts: 1 }      # the rules answer at once instead
         fallback: [ { provider_ref: "reflex" } ]
 """
+_DIGITAL = ".digital."          # NAME.digital.EXT takes the place of NAME.EXT for a board without an ADC
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z")
 
 
@@ -62,16 +64,18 @@ def new(path: str, template: str = DEFAULT, endpoint: str = None, model: str = N
     if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
         raise ClawError(f"{path} exists and is not empty", "choose another name: nothing of yours is overwritten")
     remote = template in WITH_MODEL and not offline
-    settings = _settings(template, board, remote)
+    source = os.path.join(FOLDER, template)
+    profile = boards.profile(board) if board else None
+    digital = profile is not None and not profile.pins.adc
+    settings = _settings(source, profile, digital, remote)
     written = []
     providers = "  providers:\n" + (REMOTE.replace("{endpoint}", endpoint or ENDPOINT).replace("{model}", model or MODEL) if remote else "") + RULES
-    source = os.path.join(FOLDER, template)
     for folder, folders, files in os.walk(source):
         folders[:] = sorted(f for f in folders if f != "__pycache__")
-        for file in sorted(files):
+        for file in sorted(file for file in files if _DIGITAL not in file):
             relative = os.path.relpath(os.path.join(folder, file), source)
             try:
-                _copy(os.path.join(folder, file), os.path.join(path, relative), name, providers, settings)
+                _copy(_variant(os.path.join(folder, file), digital), os.path.join(path, relative), name, providers, settings, digital)
             except OSError as e:
                 _take_back(path, [*written, relative])
                 raise unwritten(os.path.join(path, relative), e, "choose a folder that you may write to") from None
@@ -89,23 +93,29 @@ def _take_back(path: str, files: list) -> None:
             os.rmdir(folder)
 
 
-def _settings(template: str, board: str, remote: bool) -> str:
-    """Return the clawlite.toml of *template* for *board*."""
-    with open(os.path.join(FOLDER, template, "clawlite.toml"), encoding="utf-8") as file:
+def _variant(file: str, digital: bool) -> str:
+    """Return the path of what stands for the template's *file* on a board without an ADC, when *digital*, or *file*."""
+    stem, extension = os.path.splitext(file)
+    other = stem + _DIGITAL + extension[1:]
+    return other if digital and os.path.exists(other) else file
+
+
+def _settings(source: str, board, digital: bool, remote: bool) -> str:
+    """Return the clawlite.toml of the template in the folder *source* for *board*, a profile or None."""
+    with open(_variant(os.path.join(source, "clawlite.toml"), digital), encoding="utf-8") as file:
         text = file.read()
-    if not board:
-        return text
-    from clawlite.host import boards, new_board
-    return new_board.fitted(text, boards.profile(board), remote)
+    return new_board.fitted(text, board, remote) if board else text
 
 
-def _copy(source: str, target: str, name: str, providers: str, settings: str) -> None:
+def _copy(source: str, target: str, name: str, providers: str, settings: str, digital: bool) -> None:
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(source, encoding="utf-8") as file:
         text = file.read()
-    if source.endswith("claw.yaml"):            # only the root names the agent; braces elsewhere are slots
+    if target.endswith("claw.yaml"):            # only the root names the agent; braces elsewhere are slots
         text = text.replace("{name}", name).replace("{providers}", providers)
-    elif source.endswith("clawlite.toml"):
+        if digital:
+            text = text.replace("clawlite/adc-read@", "clawlite/digital-read@")
+    elif target.endswith("clawlite.toml"):
         text = settings
     with open(target, "w", encoding="utf-8") as file:
         file.write(text)

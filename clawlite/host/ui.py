@@ -48,7 +48,7 @@ def built(found: dict, as_json: bool) -> None:
     print(f"  on MicroPython: about {found['heap_bytes']} bytes of heap, {found['held_bytes']} of them held, "
           f"{found['flash_bytes']} of flash ({found['word_bits']}-bit words)")
     if not found["board"]:
-        print(f"  {board_text.fits(found['fits'], found['fits_not'])}")
+        print("\n".join("  " + line for line in board_text.fits(found["fits"], found["why_not"])))
     _found(found)
 
 

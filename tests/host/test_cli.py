@@ -81,7 +81,7 @@ def test_build_shows_sizes_and_the_heap(project, tmp_path):
     assert output.read_bytes() == (project / "claw.cbor").read_bytes()
     found = json.loads(clawlite("build", "--json", "-o", output, cwd=project).stdout)
     assert set(found) == {"file", "bytes", "changed", "requires", "sections", "heap_bytes", "held_bytes", "flash_bytes", "word_bits",
-                          "board", "fits", "fits_not", "dead", "shadowed", "warnings"}
+                          "board", "fits", "fits_not", "why_not", "dead", "shadowed", "warnings"}
     assert found["changed"] is False and found["dead"] == [] and found["bytes"] == size
     assert sum(part["bytes"] for part in found["sections"]) < size
     assert 1000 < found["heap_bytes"] < 100000, "the heap that a device needs is no guess: %d" % found["heap_bytes"]

@@ -1,13 +1,17 @@
 """``clawlite new --board``: what a template makes can be built for the board that was named."""
+import subprocess
+import sys
 import tomllib
 
 import pytest
 
 from clawlite.core.errors import ClawError
-from clawlite.host import boards, new
+from clawlite.host import boards, build, new, new_board
 from clawlite.host.check import check
 
-ADC = [name for name in boards.names() if boards.profile(name).pins.adc]
+
+def clawlite(*arguments, cwd) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "clawlite", *arguments], cwd=cwd, text=True, capture_output=True, timeout=120)
 
 
 def _settings(folder) -> dict:
@@ -16,14 +20,31 @@ def _settings(folder) -> dict:
 
 @pytest.mark.parametrize("board", boards.names())
 @pytest.mark.parametrize("template", new.templates())
-def test_a_new_project_passes_the_check_of_its_board(tmp_path, template, board):
-    if template == "greenhouse" and board not in ADC:
-        with pytest.raises(ClawError, match=f"{board} has no pin of kind adc"):
-            new.new(str(tmp_path / "there"), template, board=board)
-        assert not (tmp_path / "there").exists()
-        return
-    new.new(str(tmp_path / "there"), template, board=board)
-    assert check(str(tmp_path / "there"), board)["not_built"] == []
+def test_a_new_project_is_checked_and_built_for_its_board(tmp_path, template, board):
+    folder = str(tmp_path / "there")
+    new.new(folder, template, board=board)
+    assert check(folder, board)["not_built"] == []
+    assert board in build.build(folder, board=board)["fits"]
+
+
+@pytest.mark.parametrize("board", [None, "pico-w", "esp32", "rpi-4"])
+def test_a_greenhouse_reads_its_sensor_asks_and_waters(tmp_path, board):
+    new.new(str(tmp_path / "there"), offline=True, board=board)
+    done = clawlite("ask", "is the soil dry", "--approve", cwd=tmp_path / "there")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "Watered for 3 s."), done.stderr
+    assert ("21 %" in done.stdout) is (board != "rpi-4")
+
+
+def test_a_board_without_an_adc_has_a_sensor_with_a_digital_output(tmp_path):
+    written = new.new(str(tmp_path / "there"), board="rpi-4")
+    assert sorted(written) == sorted(new.new(str(tmp_path / "other"))) and not [file for file in written if "digital" in file]
+    assert _settings(tmp_path / "there")["pins"][0] == {"name": "soil", "pin": 26, "kind": "input", "simulate": {"start": 1}}
+    assert "digital-read@1.0.0" in (tmp_path / "there/claw.yaml").read_text()
+
+
+def test_a_kind_of_pin_that_a_board_lacks_is_said():
+    with pytest.raises(ClawError, match="rpi-4 has no pin of kind adc"):
+        new_board.fitted('[[pins]]\nname = "soil"\npin = 26\nkind = "adc"\n', boards.profile("rpi-4"), False)
 
 
 def test_pins_that_the_board_has_stay_as_they_are(tmp_path):
