@@ -9,6 +9,7 @@
 5. A run may be shared by several processes (pytest-xdist): each looks after its own tests.
 6. CLAWLITE_RESULTS=FILE gets lines ``passed N``, ``failed N`` and ``skipped N REASON``; the Makefile adds them up.
    clauses.json beside it gets what the run showed of each clause of the protocol (clause_results.py), when it ran tests/ckp.
+7. Every test has a time limit that ends it with its name (time_limit.py), and what the machine lacks is told first (machine.py).
 """
 import gc
 import importlib
@@ -18,7 +19,9 @@ import subprocess
 import time
 from pathlib import Path
 
+import machine
 import pytest
+import time_limit
 
 ROOT = Path(__file__).resolve().parents[1]
 REQUIRE_ALL = os.environ.get("CLAWLITE_REQUIRE_ALL") == "1"
@@ -133,9 +136,12 @@ def _checkout() -> set:
 # -- the session
 
 def pytest_configure(config):
-    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
-        if signal.getsignal(number) == signal.SIG_IGN:      # a shell ignores both for what it starts with "&": those under test must not
-            signal.signal(number, handler)
+    config.addinivalue_line("markers", "limit(seconds): how long each phase of this test may take, instead of time_limit.LIMIT_S")
+    machine.hear_signals()
+    time_limit.prepare()
+    lacks = [] if hasattr(config, "workerinput") else machine.lacks()      # told once, not by each worker
+    if lacks:
+        raise pytest.UsageError("this machine cannot run the tests: " + "; ".join(lacks))
     if os.environ.get("CLAWLITE_REQUIRE_EXT") == "1":
         for source in sorted((ROOT / "clawlite/core").glob("*.pxd")):
             module = importlib.import_module("clawlite.core." + source.stem)
@@ -172,6 +178,26 @@ def pytest_sessionfinish(session, exitstatus):
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node, error):
     _before["of_workers"] += node.workeroutput["problems"] if hasattr(node, "workeroutput") else ["a process of the run ended: %s" % error]
+
+
+# -- time
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item):
+    with time_limit.limit(item.nodeid, "setup", time_limit.seconds_for(item)):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item):
+    with time_limit.limit(item.nodeid, "call", time_limit.seconds_for(item)):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item):
+    with time_limit.limit(item.nodeid, "teardown", time_limit.seconds_for(item)):
+        return (yield)
 
 
 # -- skips

@@ -107,7 +107,7 @@ def sandbox_of(user: str, job: dict) -> dict:
 
 def environment(user: str) -> dict:
     return dict(os.environ, HOME="/home/maker" if user == "maker" else "/", PYTHONPATH="/checkout", CLAWLITE_NO_EXT="1", CLAWLITE_RESULTS="/tmp/results",
-                CLAWLITE_CACHE="/tmp/cache", CLAWLITE_WAIT_S="300")
+                CLAWLITE_CACHE="/tmp/cache", CLAWLITE_WAIT_S="300", CLAWLITE_TEST_LIMIT_S="7200")
 
 
 def results() -> list:

@@ -1,10 +1,14 @@
 """What is denied is denied by what it is: by each name that mounts and links give it, in N and in L, for commands and for file tools."""
+import errno
 import os
+import select
+import time
 
 import pytest
 from caseless import Caseless
 from mounted import mounted
 from sandbox_places import host
+from sandboxes import WAIT_S
 
 from clawlite.linux.mounts import Table
 from clawlite.linux.sandbox import names
@@ -32,6 +36,22 @@ def closed(place, path: str, **profile):
         good, error = place.read(one, **profile)
         assert not good and error[1] == -32010 and error[3] == "use another file", error
     assert not (path / "new").exists()
+
+
+def opened_for_writing(path):
+    """Return a descriptor of the named pipe *path* once somebody reads from it, or None when nobody does in time.
+
+    Opened as a file it would wait for ever for a command that was refused.
+    """
+    until = time.monotonic() + WAIT_S
+    while time.monotonic() < until:
+        try:
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as e:
+            if e.errno != errno.ENXIO:      # what it says until there is a reader
+                raise
+        select.select([], [], [], 0.005)
+    return None
 
 
 def test_a_denied_folder_that_is_mounted_elsewhere(place):
@@ -102,15 +122,17 @@ def test_a_mount_that_comes_while_a_call_runs(place):
     """In N it stays outside; in L there is one table for all, and it counts from the next call on (docs/sandbox.md)."""
     ws = place.folder / "ws"
     (ws / "later").mkdir()
-    for name in ("begun", "go"):
-        os.mkfifo(ws / name)
-        (ws / name).chmod(0o666)
+    os.mkfifo(ws / "go")
+    (ws / "go").chmod(0o666)
     profile = scoped(place, "out")
-    command = "cd %s; echo > begun; read line < go; cat later/secret; cat hello" % ws
+    command = "cd %s; read line < go; cat later/secret; cat hello" % ws
     number = place.ask(start=True, profile=profile, job=["command", ["sh", "-c", command]])["number"]
-    (ws / "begun").read_text()
+    go = opened_for_writing(ws / "go")
+    if go is None:
+        pytest.fail("the command never began: %s" % place.ask(wait=number)["outcome"])
     place.bind("out", "ws/later")
-    (ws / "go").write_text("go\n")
+    with open(go, "w") as file:
+        file.write("go\n")
     said = place.ask(wait=number)["outcome"][1]["output"]
     assert said.endswith("hello-benign") and ("canary" in said) == (place.profile == "L")
     closed(place, "ws/later", **profile)
