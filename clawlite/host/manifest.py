@@ -15,7 +15,7 @@ from clawlite.host.models.walk import convert
 from clawlite.host.primitives import Primitive, Raws
 from clawlite.host.problems import ManifestErrors, Problem, Problems, did_you_mean, shown
 from clawlite.host.references import References
-from clawlite.host import handlers, registries, rules, settings, signature
+from clawlite.host import handlers, pin_uses, registries, rules, settings, signature
 from clawlite.host.sources import Refused, Sources
 
 NAMES = ("claw.yaml", "claw.yml", "claw.json")      # looked for in a folder, in this order
@@ -130,6 +130,7 @@ class _Loader:
         self.problems = Problems()
         self.sources = Sources(os.path.dirname(file))
         self.raws = Raws(self.problems)
+        self.readable = False           # tools.py is Python
 
     def load(self) -> Manifest:
         root = Place(self._root())
@@ -146,7 +147,10 @@ class _Loader:
         functions = self._functions(found, version)
         self._cross(references, uris)
         heartbeat = self._heartbeat(root)
+        before = len(self.problems.found)
         extra = settings.load(self.sources, self.problems)
+        if len(self.problems.found) == before:
+            self._pins(extra)
         self.problems.raise_all()
         return self._manifest(metadata, heartbeat, found, extra, functions, uris)
 
@@ -185,13 +189,20 @@ class _Loader:
             return []
         tools = [primitive for primitive in found if primitive.kind == "Tool"]
         handlers.bind(tools, functions, self.problems)
-        if broken is not None:
+        self.readable = broken is not None
+        if self.readable:
             handlers.missing([tool for tool in tools if tool.name not in broken], functions, self.problems)
         own = handlers.own_tools(functions, self.raws.names["Tool"], file, version)
         for tool in own:
             self.raws.versions["Tool", tool.name] = version
         found += own
         return functions
+
+    def _pins(self, extra: settings.Settings) -> None:
+        """Compare the pins that tools.py names with those of clawlite.toml; what is no Python has its problem already."""
+        source = self.sources.files.get(signature.FILE)
+        if source and b"board" in source and self.readable:
+            pin_uses.check(source, self.sources.shown(signature.FILE), extra.pins, self.problems)
 
     def _cross(self, references: References, uris: dict) -> None:
         check = rules.References(self.raws, uris, references.broken | self.raws.broken, self.problems)
