@@ -1,7 +1,7 @@
 """The shell around the core on Linux: one loop over stdio, signals and the clock.
 
 It carries effects out (core/effect.py) and decides nothing.  Ctrl-C ends a turn, a second one the program; SIGTERM, SIGHUP
-and the end of input end it in order.  However it ends, every handler under way is closed (pump off, valve shut).
+and the end of input end it in order.  An operator's calls have ``LEAVE_MS`` then, and each is answered.  However it ends, every handler under way is closed (pump off, valve shut).
 """
 import gc
 import os
@@ -27,6 +27,7 @@ from clawlite.linux.wire import MAX_LINE, now_ms, open_line
 
 ABILITIES = ("access", "audit", "buses", "cron", "encryption", "files", "gateway", "guard", "guard-model", "http", "https", "lan", "log", "memory", "messages", "mqtt", "pins", "process", "reflex", "replay", "shell", "telegram", "telemetry", "tools", "tools.py", "web", "webhook")
 MAX_TASKS = 1024
+INTERRUPT = 2                   # the number of SIGINT on every Linux
 LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
 
 
@@ -86,6 +87,8 @@ class Shell:
         self.screen = Screen(self.wire, self.terminal)
         self.code = None                # the exit code, once it is known
         self._interrupts = 0
+        self._ending = 0                # the exit code that a signal asked for
+        self._leave_ms = None           # when a drain that an operator began is over, after a signal
         self._second, self._stamp = 0, ""
         self.remote = None
         if image.size_of(PROVIDERS):
@@ -175,9 +178,11 @@ class Shell:
         if self.channels:
             self.channels.poll()
         self.heed()
-        if signals.terminated() or self.wire.broken:
-            self.code = 0 if signals.terminated() else 1
-        elif self.wire.at_end:
+        if signals.terminated() and not self._ending:
+            self.end_by(signals.terminated())
+        if self.wire.broken:
+            self.code = self._ending or 1
+        elif self.wire.at_end and self.code is None:
             self.end_of_input()
         if due is not None:
             now = now_ms()
@@ -190,7 +195,7 @@ class Shell:
         """Return the monotonic time at which something is to be done, or None."""
         agent, first = self.agent, self.session.deadline()
         for at in (agent.deadline() if agent.tasks or not agent.is_ready else None, self.handlers.deadline(),
-                   self.channels.deadline() if self.channels else None):
+                   self.channels.deadline() if self.channels else None, self._leave_ms):
             if at is not None and (first is None or at < first):
                 first = at
         return first
@@ -234,19 +239,32 @@ class Shell:
         elif self.agent.is_ready:
             self.agent.stop(LEAVE_MS, self._stopped, now_ms())
         elif self.agent.lifecycle.state == "ERROR":
-            self.code = 1
+            self.code = self._ending or 1
         elif self.agent.lifecycle.state == "STOPPED":
-            self.code = 0
+            self.code = self._ending
+        elif self._leave_ms is not None and now_ms() >= self._leave_ms:
+            self.agent.lifecycle.fail(None, now_ms())   # it drains: the time for that is over
 
     def _stopped(self, drained: bool, _):
-        self.code = 0
+        self.code = self._ending
+
+    def end_by(self, number: int):
+        """End because signal *number* came: an operator's line ends as at the end of its input, a console at once."""
+        self._ending = 128 + number
+        if self.operator:
+            self.wire.at_end = True
+            self._leave_ms = now_ms() + LEAVE_MS
+        else:
+            self.code = self._ending
 
     def interrupt(self):
-        """Ctrl-C: end the turn; with none under way, say how to leave; twice, leave."""
+        """Ctrl-C: end the turn; with none under way, say how to leave; twice, leave.  An operator's line: drain; twice, leave."""
         self._interrupts += 1
         self.screen.interrupt()
-        if self._interrupts > 1 or self.operator:
+        if self._interrupts > 1:
             self.code = 130
+        elif self.operator:
+            self.end_by(INTERRUPT)
         elif self.console.interrupt(now_ms()):
             self._interrupts = 0
         else:

@@ -82,7 +82,7 @@ class Service:
                       "StandardInput=tty", "StandardOutput=tty", "Restart=always", "RestartSec=2"]
         else:
             lines += ["StandardInput=socket", "StandardOutput=socket"]
-        lines += ["StandardError=journal"]
+        lines += ["StandardError=journal", "SuccessExitStatus=129 143"]     # docs/errors.md: SIGHUP and SIGTERM are no failures
         if self.state:
             lines += ["Environment=" + quoted("CLAWLITE_STATE=" + self.state)]
         text = "\n".join(lines) + "\n" + _FOR_ALL

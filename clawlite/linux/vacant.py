@@ -88,7 +88,9 @@ class Vacant:
                 event = self._framer.next_event()
             if signals.interrupts():
                 return 130
-            if signals.terminated() or self._wire.at_end:
+            if signals.terminated():
+                return 128 + signals.terminated()
+            if self._wire.at_end:
                 return 0
             if self._wire.broken:
                 return 1

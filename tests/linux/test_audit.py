@@ -327,6 +327,23 @@ def test_a_tool_with_side_effects_is_on_record_before_it_runs(tmp_path):
     assert _audit(folder, tmp_path, "verify").returncode == 0
 
 
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+def test_a_signal_leaves_a_record_of_the_end_of_what_had_begun(tmp_path, number, code):
+    folder = _project(tmp_path / "p", "destination: file")
+    os.mkfifo(tmp_path / "changed")     # the tool waits in open() until somebody reads
+    with _agent(folder, tmp_path) as agent:
+        agent.initialize()
+        agent.line(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "claw.tool.call", "params": {"name": "change", "arguments": {}, "context": {
+            "request_id": UUID % 1, "identity": "t"}}}))
+        path = tmp_path / "home/state/audited/audit.jsonl"
+        eventually(lambda: path.exists() and b"tool.begin" in path.read_bytes())
+        agent.signal(number)
+        assert agent.wait(20) == code and json.loads(agent.unread)["id"] == 1
+    records = json.loads(_audit(folder, tmp_path).stdout)
+    assert records[0]["event"] == "tool.begin" and records[-1]["event"] in ("tool.call", "task.cancelled") and len(records) >= 2
+    assert _audit(folder, tmp_path, "verify").returncode == 0
+
+
 def test_what_the_policy_does_not_want_is_not_in_it(tmp_path):
     folder = _project(tmp_path / "p", "log_inputs: false, log_approvals: false")
     with _agent(folder, tmp_path) as agent:

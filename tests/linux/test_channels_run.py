@@ -73,7 +73,7 @@ def test_an_agent_whose_console_has_ended_goes_on_until_it_is_told_to_end(tmp_pa
         listens = eventually(lambda: _tried(port))
         assert listens == (200, {"text": "You said: hello"})
         agent.process.send_signal(signal.SIGTERM)
-        agent.wait()
+        assert agent.wait() == 143
         assert "Traceback" not in agent.errors()
 
 

@@ -156,26 +156,71 @@ def test_a_cut_last_record_is_an_error(bench):
         assert json.loads(agent.unread)["error"]["code"] == PARSE
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_signal_ends_it_with_the_pump_off(bench, marks, number, code):
+SIGNALS = [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]      # docs/errors.md, exit codes
+
+
+@pytest.mark.parametrize("number, code", SIGNALS)
+def test_a_signal_ends_it_with_the_pump_off_and_its_call_is_answered(bench, marks, number, code):
     with bench("serve", "--stdio") as agent:
         agent.initialize()
         agent.line(json.dumps(tool_call("pump", {"ms": 60000})))
         eventually((marks / "pump-on").exists)
         agent.signal(number)
-        assert agent.wait(3) == code
+        assert agent.wait(20) == code
         assert (marks / "pump-off").exists() and agent.errors() == ""
+        assert json.loads(agent.unread)["error"] == {"code": REQUEST, "message": "the agent stopped before this call ended"}
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("number, code", SIGNALS)
+def test_calls_that_end_soon_after_a_signal_have_their_results(bench, marks, tmp_path, number, code):
+    with bench("serve", "--stdio") as agent:
+        agent.initialize()
+        for at in range(3):
+            agent.line(json.dumps(dict(tool_call("pump", {"ms": 300}, 10 + at), id=10 + at)))
+        eventually(lambda: (marks / "pump-on").exists() and len((marks / "pump-on").read_text()) == 3)
+        agent.signal(number)
+        assert agent.wait(20) == code
+        answers = [json.loads(line) for line in agent.unread.splitlines()]
+        assert sorted(answer["id"] for answer in answers) == [10, 11, 12]
+        assert all(answer["result"]["isError"] is False for answer in answers)
+        ways = [(event["from"], event["to"]) for path in (tmp_path / "home").rglob("log.jsonl")
+                for event in map(json.loads, path.read_text().splitlines()) if event["event"] == "lifecycle.transition"]
+        assert ways[-2:] == [("READY", "STOPPING"), ("STOPPING", "STOPPED")]
+
+
+@pytest.mark.parametrize("number, code", SIGNALS)
+def test_a_signal_ends_a_shutdown_that_would_drain_for_a_day(bench, marks, number, code):
+    with bench("serve", "--stdio") as agent:
+        agent.initialize()
+        agent.line(json.dumps(tool_call("pump", {"ms": 60000})))
+        eventually((marks / "pump-on").exists)
+        agent.line(json.dumps({"jsonrpc": "2.0", "id": 9, "method": "claw.shutdown", "params": {"timeout_ms": 86400000}}))
+        assert agent.call("claw.status")["result"]["state"] == "STOPPING"
+        agent.signal(number)
+        assert agent.wait(20) == code
+        assert [json.loads(line).get("result") for line in agent.unread.splitlines()][-1] == {"drained": False}
+
+
+@pytest.mark.parametrize("number, code", SIGNALS)
 def test_a_signal_ends_it_while_a_handler_hangs(bench, marks, number, code):
     with bench("serve", "--stdio") as agent:
         agent.initialize()
         agent.line(json.dumps(tool_call("hang")))
         eventually((marks / "hang-on").exists)
         agent.signal(number)
-        assert agent.wait(3) == code
+        assert agent.wait(20) == code
         assert (marks / "hang-off").exists() and agent.errors() == ""
+        assert json.loads(agent.unread)["result"]["isError"], "it was ended by the signal, and says so"
+
+
+def test_a_second_ctrl_c_leaves_at_once(bench, marks):
+    with bench("serve", "--stdio") as agent:
+        agent.initialize()
+        agent.line(json.dumps(tool_call("pump", {"ms": 60000})))
+        eventually((marks / "pump-on").exists)
+        agent.signal(signal.SIGINT)
+        agent.signal(signal.SIGINT)
+        assert agent.wait(20) == 130 and (marks / "pump-off").exists()
 
 
 def test_a_slow_generator_never_delays_a_status(bench, marks):

@@ -132,7 +132,7 @@ def test_hostile_lines_in_init(vacant):
         assert agent.message()["id"] == 7
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
 def test_a_signal_ends_it(vacant, number, code):
     with vacant() as agent:
         agent.call("claw.status")
