@@ -94,10 +94,12 @@ def error(once):
     return found
 
 
-def full(count: int):
-    """Return the error of a call that could not be remembered."""
-    return InvalidRequest("this agent remembers %d calls that may not run twice, and has no room for another" % count,
-                          "wait until the oldest is %d s old; tools with readOnlyHint or idempotentHint go on" % KEPT_S)
+def full(calls: int, most: int, size: int, most_bytes: int, wait_ms: int):
+    """Return the error of a call that could not be remembered: so many *calls* are, with *size* bytes of answers; the oldest for *wait_ms* more."""
+    seconds = -(-wait_ms // 1000)
+    return InvalidRequest("no room to remember another call that may not run twice: %d of %d calls, %d of %d bytes of answers" % (calls, most, size, most_bytes),
+                          "send it again in %d s; a call is remembered for %d s. Tools with readOnlyHint or idempotentHint go on" % (seconds, KEPT_S),
+                          {"calls": calls, "limit_calls": most, "bytes": size, "limit_bytes": most_bytes, "retry_after_seconds": seconds})
 
 
 def compare(once, known):

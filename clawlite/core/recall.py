@@ -104,7 +104,9 @@ class Recall:
                     self._release(id)
             if self._is_full():
                 from clawlite.core.onrecord import full
-                raise full(self.begun + len(self.held))
+                due = [due for due, _ in self.held.values()]
+                raise full(self.begun + len(self.held), self._ids, self._held_used, self._size - self._size // 4,
+                           min(due) - self.now_ms if due else KEPT_MS)
 
     def _is_full(self) -> bool:
         return self.begun + len(self.held) >= self._ids or self._held_used > self._size - self._size // 4

@@ -1,7 +1,13 @@
-"""What calls and approvals leave behind (clawlite/core/record.py): ``calls.journal`` beside the image, loaded for one record and dropped.
+"""What calls and approvals leave behind (clawlite/core/record.py), beside the image; loaded for one record and dropped.
 
-Only an operator's calls of tools that may not run twice, and approvals, are written: flash wears out.  The file is written anew at the
-start, and when it has grown; damaged lines are dropped, and the file that had them is set aside.
+    calls.journal   the newest records, at most _NEWEST bytes
+    calls.older     those before them
+
+1. Only an operator's calls of tools that may not run twice, and approvals, are written: flash wears out.
+2. littlefs copies the last block of a file for each append, but keeps a file of up to an eighth of a block in its folder's block.  So
+   records are appended to a small file, and go over to the large one together.
+3. Of a key the last record counts, ``calls.journal`` after ``calls.older``; so a record that a power cut left in both counts once.
+4. All is written anew to ``calls.older`` at the start, and when that has grown; damaged lines are dropped, and their file is set aside.
 """
 import os
 import sys
@@ -10,13 +16,14 @@ from clawlite.core.errors import ClawError
 from clawlite.core.record import BEGIN, END, WAIT, age_s, last_of, line, parse, still
 from jsontext import dumps, loads
 
-_GROWTH = 4096                  # bytes, after which it is written anew
+_NEWEST = 500                   # bytes; littlefs keeps up to 512 of blocks of 4 KB in the folder
+_GROWTH = 8192                  # bytes, after which calls.older is written anew
+_PIECE = 128
 _ARGUMENTS = 512                # bytes of JSON of a call that waits; longer ones are not kept
 
 
 def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
     """Append one record; return (True, []) or (False, why).  now: seconds since 1970, or None."""
-    path = folder + "/calls.journal"
     try:
         try:
             text = dumps(payload)
@@ -24,12 +31,7 @@ def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
             text = dumps([payload[0], {"code": -32603, "message": "no JSON: %s" % e}])
         if kind == WAIT and len(text) > _ARGUMENTS:
             text = dumps([payload[0], None, payload[2]])
-        with open(path, "ab") as file:
-            size = file.tell()
-            file.write(line(kind, now or 0, 0, key, text))
-            grown = file.tell()
-        if size // _GROWTH != grown // _GROWTH:
-            _compact(path, now, True)
+        _append(folder, line(kind, now or 0, 0, key, text), now)
         return True, []
     except (OSError, MemoryError) as e:
         sys.stderr.write("clawlite: the journal of calls cannot be written: %s\n" % e)
@@ -40,9 +42,9 @@ def recover(agent, folder: str, now, says: bool):
     """Tell of the approvals that waited when the last run ended; at the start."""
     from clawlite.core.approval import restarted
     try:
-        path = folder + "/calls.journal"
-        _compact(path, now, False)
-        restarted(agent, [(record[3], _value(record)) for record in _records(path) if record[0] == WAIT], says)
+        _mend(folder)
+        _compact(folder, now, False)
+        restarted(agent, [(record[3], _value(record)) for record in _records(folder) if record[0] == WAIT], says)
     except (OSError, ClawError, MemoryError) as e:
         _unread(e)
 
@@ -53,7 +55,7 @@ def kept(folder: str, now, key):
     found = []
     try:
         if "calls.journal" in os.listdir(folder):
-            for record in _records(folder + "/calls.journal"):
+            for record in _records(folder):
                 kind, when, _, of, text = record
                 if kind != BEGIN and kind != END:
                     continue
@@ -76,38 +78,76 @@ def _unread(e):
     sys.stderr.write("clawlite: the journal of calls cannot be read: %s\n" % e)
 
 
-def _lines(path: str):
-    """Yield the lines of the file without their ends; a torn last one is none."""
-    with open(path, "rb") as file:
-        data = file.readline()
-        while data[-1:] == b"\n":
-            yield data[:-1]
-            data = file.readline()
+def _append(folder: str, data: bytes, now):
+    """Append *data* to the newest records; with them to the older ones when it is too much."""
+    path, older = folder + "/calls.journal", folder + "/calls.older"
+    with open(path, "ab") as file:
+        is_small = file.seek(0, 2) + len(data) <= _NEWEST     # littlefs tells 0 until something is written
+        if is_small:
+            file.write(data)
+    if not is_small:
+        with open(older, "ab") as file:
+            size = file.seek(0, 2)
+            with open(path, "rb") as newest:
+                piece = newest.read(_PIECE)
+                while piece:
+                    file.write(piece)
+                    piece = newest.read(_PIECE)
+            file.write(data)
+            grown = file.tell()
+        _empty(path)
+        if size // _GROWTH != grown // _GROWTH:
+            _compact(folder, now, True)
 
 
-def _records(path: str):
-    for data in _lines(path):
+def _empty(path: str):
+    with open(path, "wb"):              # and not removed: that it is there says that there are records
+        pass
+
+
+def _lines(folder: str):
+    """Yield the lines of both files without their ends; a torn last one is none."""
+    found = os.listdir(folder)
+    for name in ("calls.older", "calls.journal"):
+        if name in found:
+            with open(folder + "/" + name, "rb") as file:
+                data = file.readline()
+                while data[-1:] == b"\n":
+                    yield data[:-1]
+                    data = file.readline()
+
+
+def _records(folder: str):
+    for data in _lines(folder):
         record = parse(data)
         if record:
             yield record
 
 
-def _compact(path: str, now, lives: bool) -> int:
-    """Write the file anew, line by line, with what still counts; return its bytes."""
-    last, damaged = last_of(_lines(path))
+def _mend(folder: str):
+    """Finish what a power cut left of ``_compact``: FAT removes a name before it gives it to another file."""
+    found = os.listdir(folder)
+    if "calls.older.new" in found and "calls.older" not in found:
+        os.rename(folder + "/calls.older.new", folder + "/calls.older")
+
+
+def _compact(folder: str, now, lives: bool):
+    """Write both files anew as calls.older, line by line, with what still counts."""
+    older = folder + "/calls.older"
+    last, damaged = last_of(_lines(folder))
     if damaged:
         sys.stderr.write("clawlite: the journal of calls was damaged: %d lines are lost (calls.journal.damaged)\n" % damaged)
+        with open(folder + "/calls.journal.damaged", "wb") as file:
+            for data in _lines(folder):
+                file.write(data + b"\n")
     number = 0
-    with open(path + ".new", "wb") as file:
-        for data in _lines(path):
+    with open(older + ".new", "wb") as file:
+        for data in _lines(folder):
             record = parse(data)
             if record and last[record[3]] == number:
                 record = still(record, now or 0, lambda _: lives)
                 if record:
                     file.write(line(*record))
             number += 1
-        size = file.tell()
-    if damaged:
-        os.rename(path, path + ".damaged")
-    os.rename(path + ".new", path)
-    return size
+    os.rename(older + ".new", older)
+    _empty(folder + "/calls.journal")

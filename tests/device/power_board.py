@@ -8,6 +8,7 @@
 DISK has all bytes of the flash; one that is empty is formatted first.  To LOG goes each write and erase of blocks, as it happens: offset and
 length, 4 bytes each, big-endian, and the bytes.  Blocks and pieces have the sizes of the RP2040's flash.
 """
+import builtins
 import json
 import os
 import struct
@@ -22,7 +23,7 @@ class Disk:
     """In a file, not in memory: MicroPython looks for pointers in all that its heap holds, at each collection."""
 
     def __init__(self, path: str, log: str):
-        self.file, self.log = open(path, "r+b"), open(log, "wb")
+        self.file, self.log, self.made = open(path, "r+b"), open(log, "wb"), 0
 
     def readblocks(self, block, buffer, offset=0):
         self.file.seek(block * BLOCK + offset)
@@ -47,6 +48,7 @@ class Disk:
         self.file.write(data)
         self.log.write(struct.pack(">II", at, len(data)))
         self.log.write(data)
+        self.made += 1
 
 
 def do(what, path, *more):
@@ -97,6 +99,7 @@ def main(what: str, path: str, log: str, script: str = ""):
     for step in steps:
         do(*step)
     if what != "write":
+        builtins.power_moment = lambda: "%s %d" % (log.split("/")[-1], disk.made)      # a tool can tell when it ran
         sys.path[:] = ["", ".frozen", "/lib"]
         del sys.argv[:]
         execfile("main.py")

@@ -21,7 +21,7 @@ from llm_server import Server
 from talking_board import answer, project, shown, turns
 
 import clawlite.core
-from clawlite.host import firmware, flash
+from clawlite.host import build, firmware, flash
 from clawlite.host.data import firmware_dir
 from clawlite.linux import auditfile
 from clawlite.linux.auditchain import verify
@@ -67,17 +67,17 @@ class Power:
     def __init__(self, micropython, folder: Path):
         self.micropython, self.folder, self._numbers = micropython, folder, itertools.count()
 
-    def _path(self, name: str) -> Path:
+    def path(self, name: str) -> Path:
         return self.folder / f"{name}-{next(self._numbers)}"
 
     def disk(self, data: bytes) -> Path:
-        path = self._path("disk")
+        path = self.path("disk")
         path.write_bytes(data)
         return path
 
     def write(self, disk: bytes, steps: list) -> tuple:
         """Carry out the steps of a flash; return (changes, the disk after them).  disk: b"" for an empty one."""
-        script, log, path = self._path("script"), self._path("log"), self.disk(disk)
+        script, log, path = self.path("script"), self.path("log"), self.disk(disk)
         script.write_text(json.dumps(steps))
         done = subprocess.run(words(self.micropython, "write", path, log, script), capture_output=True, timeout=60)
         assert done.returncode == 0 and not done.stderr, done
@@ -85,7 +85,7 @@ class Power:
 
     def talk(self, disk: bytes, texts: list) -> tuple:
         """Say *texts*; return (changes, [how many of them had been made when each was acknowledged])."""
-        log, acknowledged = self._path("log"), []
+        log, acknowledged = self.path("log"), []
         with Agent(words(self.micropython, "boot", self.disk(disk), log), self.folder, env={"MICROPYPATH": ".frozen"}) as it:
             it.expect("is ready. /help lists the commands.\n> ", 30)
             begun = len(changes(log))
@@ -100,7 +100,7 @@ class Power:
     def play(self, disk: bytes, steps: list) -> tuple:
         """Do *steps*, a person's lines and an operator's requests (method, params); return (changes, [how many of them had been made when each
         was acknowledged], [what the stores had then])."""
-        log, acknowledged, had = self._path("log"), [], []
+        log, acknowledged, had = self.path("log"), [], []
         with Agent(words(self.micropython, "boot", self.disk(disk), log), self.folder, env={"MICROPYPATH": ".frozen"}) as it:
             it.expect("is ready. /help lists the commands.\n> ", 30)
             reply(it, "claw.initialize", INITIALIZE)
@@ -119,7 +119,7 @@ class Power:
 
     def asked(self, disk: bytes, server, question: str, records: bytes = b"") -> tuple:
         """Boot, and ask; return (what the board said, what the provider was shown before that).  records: what an operator asks before it."""
-        done = subprocess.run(words(self.micropython, "boot", self.disk(disk), self._path("log")), input=records + question.encode() + b"\n",
+        done = subprocess.run(words(self.micropython, "boot", self.disk(disk), self.path("log")), input=records + question.encode() + b"\n",
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, env=dict(os.environ, MICROPYPATH=".frozen"))
         said = done.stdout.decode()
         assert done.returncode == 0 and f"Heard: {question}.\n" in said, said
@@ -399,3 +399,74 @@ def test_a_flash_that_takes_nothing_more_is_said_once(power, first, server, what
     wanted = newest(TEXTS[:1])
     assert shown(server.requests[-30])[:len(wanted)] == wanted
     assert power.asked(disk, server, what)[1] == wanted
+
+
+# -- calls with request ids: none runs twice, and what was answered is answered again
+
+CALLER = """claw: "0.3.0"
+kind: Claw
+metadata: { name: once, version: "1.0.0" }
+spec:
+  identity: { inline: { personality: "You water.", autonomy: autonomous } }
+  providers: [{ inline: { protocol: custom, endpoint: "builtin:reflex", model: m, auth: { type: none } } }]
+  sandbox: { inline: { level: none } }
+  policies: [{ inline: { rules: [{ id: all, action: allow, scope: all }] } }]
+"""
+WATER = '''def water(who: str) -> str:
+    """Water."""
+    return who + " at " + power_moment()
+'''
+_READY = "is ready. /help lists the commands.\n> "
+CALLS, MEASURED = 14, 60
+
+
+@pytest.fixture(scope="module")
+def watering(tmp_path_factory):
+    """Return the steps that bring a board whose tool says when it ran."""
+    folder = tmp_path_factory.mktemp("calls")
+    for name, text in (("claw.yaml", CALLER), ("tools.py", WATER), ("clawlite.toml", 'reflex = "reflex.toml"\n[boot]\nwindow_ms = 101\n'),
+                       ("reflex.toml", '[[rule]]\nwhen = "hello"\nsay = "Hello!"\n')):
+        (folder / name).write_text(text)
+    build.build_beside(str(folder))
+    return Model().flash(flash.contents(str(folder)))
+
+
+def called(power: Power, disk: bytes, numbers) -> tuple:
+    """Boot, and call with each of *numbers* as its request id; return (changes, [how many had been made when each was answered], answers)."""
+    log, made, answers = power.path("log"), [], []
+    with Agent(words(power.micropython, "boot", power.disk(disk), log), power.folder, env={"MICROPYPATH": ".frozen"}) as it:
+        it.expect(_READY, 60)
+        reply(it, "claw.initialize", INITIALIZE)
+        made.append(len(changes(log)))
+        for number in numbers:
+            found = reply(it, "claw.tool.call", {"name": "water", "arguments": {"who": f"w{number}"},
+                                                 "context": {"request_id": UUID % number, "identity": "sample"}})
+            answers.append(found["error"]["code"] if "error" in found else found["result"]["content"][0]["text"])
+            made.append(len(changes(log)))
+        it.end()
+        assert it.wait() == 0
+    return changes(log), made, answers
+
+
+def test_no_call_runs_twice_and_what_was_answered_is_answered_again(power, watering):
+    disk = power.write(b"", watering)[1]
+    log, made, answers = called(power, disk, range(CALLS))
+    began = [int(answer.rpartition(" ")[2]) for answer in answers]
+
+    def wrong(moment) -> list:
+        count, is_torn = moment
+        found = called(power, after(disk, log[:count + is_torn], is_torn), range(CALLS))[2]
+        return [(count, is_torn, number, again) for number, again in enumerate(found)
+                if again != answers[number] and (count >= made[number + 1] or count >= began[number] and again != -32014)]
+    near = [at + by for at in made[1::3] + began[::3] for by in (-1, 0, 1)]
+    assert sum(each(wrong, moments(len(log), near)), []) == []
+
+
+def test_what_a_call_costs_the_flash(power, watering):
+    disk = power.write(b"", watering)[1]
+    log, made, answers = called(power, disk, range(MEASURED))
+    assert all(isinstance(answer, str) for answer in answers)
+    calls = [data for _, data in log[made[0]:made[-1]]]
+    erased = [data for data in calls if data == b"\xff" * 4096]
+    written = sum(map(len, calls)) - 4096 * len(erased)
+    assert written < 3000 * MEASURED and len(erased) < MEASURED, (written / MEASURED, len(erased) / MEASURED)
