@@ -19,7 +19,7 @@ def decode(buf, start: int = 0, end: int = None, max_depth: int = MAX_DEPTH):
     """Return the one item that ``buf[start:end]`` holds.
 
     buf        bytes; a bytearray or memoryview is copied whole first, so cut it to the item before
-    max_depth  arrays and maps that may be open at once, 0..64: each costs a call
+    max_depth  arrays and maps that may be open at once, 0..64
     Raises CBORError, which names byte offset in *buf*, expected and found.
     """
     if end is None:
@@ -63,7 +63,8 @@ class _Reader:
         self.data = self.raw
         self.pos = pos
         self.end = end
-        self.n = 0
+        self.n = self.more = 0
+        self.last = b""
 
     def head(self) -> int:
         """Return the major type at ``pos``, leave its argument in ``n``, move behind it (behind all of a float)."""
@@ -93,8 +94,12 @@ class _Reader:
         self.n = n
         return major
 
-    def item(self, depth: int):
-        """Return the object at ``pos``; *depth* more containers may be opened."""
+    def leaf(self, depth: int):
+        """Return the object at ``pos``.
+
+        Of an array or map, only when *depth* is not 0: an empty one, and ``more`` is how many items or pairs belong into it.
+        All others leave ``more`` as it is.
+        """
         start = self.pos
         if start < self.end and self.data[start] < 24:      # most of a record: no call for these
             self.pos = start + 1
@@ -129,22 +134,55 @@ class _Reader:
             raise _fault(start, _TAG, n)
         if depth <= 0:
             raise _fault(start, _DEPTH)
-        if major == 5:
-            return self.mapping(n, depth - 1)
-        result = []
-        for _ in range(n):
-            result.append(self.item(depth - 1))
-        return result
+        self.more = n
+        return [] if major == 4 else {}
 
-    def mapping(self, n: int, depth: int) -> dict:
-        result = {}
-        last = b""
-        for _ in range(n):
-            start = self.pos
-            key = self.item(0)
-            code = self.raw[start:self.pos]
-            if code <= last or code[0] >= 0x80 or 0x40 <= code[0] < 0x60:
-                raise _fault(start, _KEY, key)
-            last = code
-            result[key] = self.item(depth)
-        return result
+    def item(self, depth: int):
+        """Return the object at ``pos``; *depth* more containers may be opened.
+
+        What is open lies on a list, not on the C stack, of which an RP2040 has 8 KB: each level of calls takes 700 bytes of it.
+        """
+        inner = self.leaf(depth)
+        left = self.more
+        if left == 0:
+            return inner
+        opened = []                     # (container, items that it lacks, key of the one inside, code of that key)
+        is_map = type(inner) is dict
+        key, self.last, self.more = None, b"", 0
+        while True:
+            while left:
+                if is_map:
+                    key = self.key()
+                value = self.leaf(depth - 1)
+                if self.more:
+                    opened.append((inner, left, key, self.last))
+                    inner, left, self.last, self.more = value, self.more, b"", 0
+                    is_map = type(inner) is dict
+                    depth -= 1
+                    continue
+                left -= 1
+                if is_map:
+                    inner[key] = value
+                else:
+                    inner.append(value)
+            if not opened:
+                return inner
+            value = inner
+            inner, left, key, self.last = opened.pop()
+            left -= 1
+            depth += 1
+            is_map = type(inner) is dict
+            if is_map:
+                inner[key] = value
+            else:
+                inner.append(value)
+
+    def key(self):
+        """Return the key at ``pos`` of a map, the code of whose last key is ``last``."""
+        start = self.pos
+        key = self.leaf(0)
+        code = self.raw[start:self.pos]
+        if code <= self.last or code[0] >= 0x80 or 0x40 <= code[0] < 0x60:
+            raise _fault(start, _KEY, key)
+        self.last = code
+        return key

@@ -44,7 +44,7 @@ RARE = {
     "begin": {"lifecycle": "Lifecycle.start Lifecycle.to Lifecycle.stop", "device": "Device.end_of_input", "frame": "Framer.finish",
               "agent": "Agent.stop"},
     "stepping": {"handlers": "Handlers._advance Handlers._stepped Handlers.resume question", "tools": "_asked",
-                 "agent": "Agent._person_said Agent.answer Agent._late", "stdio": "Stdio._put_back", "cbor": "_Reader.mapping",
+                 "agent": "Agent._person_said Agent.answer Agent._late", "stdio": "Stdio._put_back", "cbor": "_Reader.key",
                  "device": "Device.carry_out_more"},
     "shown": {"image": "Image.prose"},
     "escaping": {"jsontext": "_Reader.unescape _Reader.hex", "text": "_be_strict"},

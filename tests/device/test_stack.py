@@ -1,0 +1,95 @@
+"""A board's stack: what stands for it on the unix port, and that what boards do fits into it."""
+import pathlib
+import subprocess
+
+import pytest
+
+from clawlite.core.cbor import MAX_DEPTH
+from clawlite.core.errors import ClawError
+from clawlite.host import board_stack
+from clawlite.host.imagefile import encode
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PICO = board_stack.scaled(board_stack.PICO)     # of it, a quarter stays free
+RECURSE = """
+def deep(n):
+    global most
+    most = n
+    deep(n + 1)
+try:
+    deep(1)
+except RuntimeError as e:
+    print(most, e)
+"""
+IMPORT = """
+import micropython
+import sys
+def below(n, left):
+    return below(n + 1, left) if 80000 - micropython.stack_use() > left else load()
+def load():
+    import one
+    return one.two.NAME
+for left in map(int, sys.argv[1:]):
+    try:
+        print(below(0, left))
+    except RuntimeError as e:
+        print(e)
+    for name in ("one", "two"):
+        sys.modules.pop(name, None)
+"""
+DECODE = """
+import micropython
+import sys
+from clawlite.core.cbor import decode
+def below(left):
+    return below(left) if 80000 - micropython.stack_use() > left else decode(data)
+with open(sys.argv[1], "rb") as file:
+    data = file.read()
+value, depth = below(2000), 0
+while value:
+    value, depth = value[1] if isinstance(value, dict) else value[0], depth + 1
+print(depth)
+"""
+
+
+def run(micropython, folder, script: str, free: int, *arguments, path: str = ".frozen"):
+    (folder / "script.py").write_text(script)
+    return subprocess.run([micropython, *board_stack.arguments(free), folder / "script.py", *map(str, arguments)],
+                          capture_output=True, text=True, timeout=120, env={"MICROPYPATH": path})
+
+
+def test_a_plain_function_calls_itself_as_often_as_on_an_rp2040(micropython, tmp_path):
+    whole = run(micropython, tmp_path, RECURSE, board_stack.scaled(board_stack.PICO, 0)).stdout
+    depth, error = whole.split(maxsplit=1)
+    assert 28 <= int(depth) <= 31 and error == "maximum recursion depth exceeded\n", whole      # measured on rp2: 30
+
+
+def test_an_import_takes_what_it_takes_on_a_board_and_one_too_deep_is_an_error(micropython, tmp_path):
+    (tmp_path / "one.py").write_text("import two\n")
+    (tmp_path / "two.py").write_text("NAME = 'imported'\n")
+    done = run(micropython, tmp_path, IMPORT, 20000, 6000, 2000)
+    assert (done.stdout, done.stderr) == ("imported\nmaximum recursion depth exceeded\n", "")
+
+
+def test_a_program_ends_as_without(micropython, tmp_path):
+    for script, code, said in (("import sys\nprint(sys.argv[1:], __name__)\nsys.exit(3)", 3, "['a', 'b'] __main__\n"),
+                               ("raise ValueError('so')", 1, ""), ("print(1)", 0, "1\n")):
+        done = run(micropython, tmp_path, script, PICO, "a", "b")
+        assert (done.returncode, done.stdout) == (code, said)
+        assert ("ValueError: so" in done.stderr) == (code == 1)
+
+
+@pytest.mark.parametrize("size", (board_stack.LEAST - 1, board_stack.MOST + 1))
+def test_a_size_that_the_unix_port_cannot_stand_for_is_refused(size):
+    with pytest.raises(ClawError, match="expected 4096 to 45056"):
+        board_stack.checked(size)
+
+
+@pytest.mark.parametrize("container", ("array", "map"))
+def test_nested_cbor_takes_no_stack(micropython, tmp_path, container):
+    value = [0] if container == "array" else {1: 0}
+    for _ in range(MAX_DEPTH - 1):
+        value = [value] if container == "array" else {1: value}
+    (tmp_path / "nested").write_bytes(encode(value))
+    done = run(micropython, tmp_path, DECODE, PICO, tmp_path / "nested", path=f"{ROOT}:.frozen")
+    assert done.stdout == f"{MAX_DEPTH}\n", done.stderr
