@@ -2,7 +2,7 @@
 
 1. Every ``clawlite/core/NAME.py`` with a ``NAME.pxd`` beside it is compiled, when Cython and a C compiler are there.
    CLAWLITE_NO_EXT=1 compiles none; CLAWLITE_REQUIRE_EXT=1 asks for Cython and makes every failure fatal.
-2. ``boards/`` and ``firmware-host/`` are copied to ``clawlite/_data/`` of the wheel; ``clawlite/host/data.py`` finds them.
+2. ``boards/``, ``firmware-host/`` and what ``clawlite bench`` runs on a device (``benchmarks/``) are copied to ``clawlite/_data/`` of the wheel; ``clawlite/host/data.py`` finds them.
 """
 import os
 import shutil
@@ -12,7 +12,9 @@ from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
-DATA = ("boards", "firmware-host")
+DATA = ("boards", "firmware-host", "benchmarks")
+# Benchmarks of a checkout: they need its tests, or servers and brokers.
+ELSEWHERE = ("results", "README.md", "images.py", "promises.py", "llm.py", "stores.py", "without_userns.py", "triggers.py")
 REQUIRE = os.environ.get("CLAWLITE_REQUIRE_EXT") == "1"
 FORBID = os.environ.get("CLAWLITE_NO_EXT") == "1"
 
@@ -66,7 +68,7 @@ class BuildWithData(build_py):
         super().run()
         for name in DATA:
             shutil.copytree(HERE / name, package / "_data" / name, dirs_exist_ok=True,
-                            ignore=shutil.ignore_patterns("__pycache__", "*.pyc", "*.mpy"))
+                            ignore=shutil.ignore_patterns("__pycache__", "*.pyc", "*.mpy", *(ELSEWHERE if name == "benchmarks" else ())))
 
 
 os.chdir(HERE)

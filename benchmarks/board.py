@@ -2,7 +2,7 @@
 
 WHAT is ``calls``, ``turns``, or ``asked``: turns with a remote provider, whose socket the shell's loop serves; stdin stays open and silent.
 The real shell of firmware-host/micropython does the work; only its output goes nowhere.  Prints one JSON line: nanoseconds of
-each block, heap in use (bytes, after a collection) when it is READY, after the first 100 of 1,000 or more and after all, and the
+each block, microseconds until it is READY, heap in use (bytes, after a collection) when it is READY, after the first 100 of 1,000 or more and after all, and the
 modules that were loaded.
 """
 import gc
@@ -58,6 +58,7 @@ def turns(device):
 
 def main(what: str, image: str, count: str) -> None:
     folder = image.rpartition("/")[0]
+    begin = time.ticks_us()
     from main import open_device
     device = open_device(image, folder, what == "calls")
     device.stdio.output = Sink()
@@ -65,6 +66,7 @@ def main(what: str, image: str, count: str) -> None:
     if device.console:
         device.console.greet()
     device.settle()
+    ready_us = time.ticks_diff(time.ticks_us(), begin)
     gc.collect()
     ready = gc.mem_alloc()
     if what != "calls":
@@ -90,8 +92,9 @@ def main(what: str, image: str, count: str) -> None:
     peak = gc.mem_alloc()
     gc.collect()
     device.handlers.close()
-    print(json.dumps({"ns": found, "start": START, "ready": ready, "after": gc.mem_alloc(), "free": gc.mem_free(), "uncollected": peak, "early": early,
+    print(json.dumps({"ns": found, "start": START, "ready": ready, "ready_us": ready_us, "after": gc.mem_alloc(), "free": gc.mem_free(), "uncollected": peak, "early": early,
                       "modules": sorted(sys.modules)}))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":         # bench_device.py imports it, on a board
+    main(*sys.argv[1:])

@@ -1,12 +1,13 @@
 """The command line's first step: dispatch with the standard library alone.
 
-Device verbs (run, ask, serve, trace, service, doctor) need no package; with --port run and ask are the host's; the others load click and the host part.  A device verb over a manifest
-compiles it here, with the host part, and then becomes the runtime (exec), so that no agent ever carries the compiler in
-its memory.
+Device verbs (run, ask, serve, trace, service, doctor) need no package, nor do inspect, tools, conformance and bench, which are the host
+part's; with --port run and ask are the host's; the others load click.  A device verb over a manifest compiles it here, with the host
+part, and then becomes the runtime (exec), so that no agent ever carries the compiler in its memory.
 """
 import sys
 
 DEVICE_VERBS = ("run", "ask", "serve")
+PLAIN_VERBS = ("inspect", "tools", "conformance", "bench")      # of host/plain.py
 
 
 def main() -> int:
@@ -53,6 +54,10 @@ def _main(args: list) -> int:
         from clawlite import __version__
         print("clawlite " + __version__)
         return 0
+    if args in ([], ["--help"], ["-h"]):
+        from clawlite.linux.usage import TEXT
+        print(TEXT, file=sys.stdout if args else sys.stderr)
+        return 0 if args else 2
     if args and args[0] in DEVICE_VERBS and not (args[0] != "serve" and any(arg == "--port" or arg.startswith("--port=") for arg in args)):
         return _device(args[0], args[1:])
     on_board = any(arg.partition("=")[0] in ("--port", "--dir") for arg in args)
@@ -71,6 +76,12 @@ def _main(args: list) -> int:
     if args and args[0] == "audit" and not on_board:
         from clawlite.linux.auditshow import main as audit
         return audit(args[1:])
+    if args[0] in PLAIN_VERBS:
+        try:
+            from clawlite.host.plain import main as plain
+            return plain(args)
+        except ImportError as e:
+            return _missing(e)
     try:
         from clawlite.host.cli import main as host
     except ImportError as e:

@@ -108,6 +108,45 @@ def test_core_needs_neither_site_nor_any_package(installed, tmp_path):
     assert has_site == "False"
 
 
+@pytest.fixture
+def device(installed, tmp_path):
+    """Return a function that runs ``clawlite`` where nothing but the wheel is installed, in a folder that holds an image."""
+    shutil.copy(ROOT / "benchmarks/images/agent-of-the-registry.cbor", tmp_path / "claw.cbor")
+    (tmp_path / "replay.jsonl").write_text("")
+
+    def run(*words: str, said: str = "") -> subprocess.CompletedProcess:
+        return subprocess.run([installed.parent / "clawlite", *words], cwd=tmp_path, env=dict(CLEAN, CLAWLITE_STATE=str(tmp_path / "state")),
+                              input=said, capture_output=True, text=True, timeout=300)
+    return run
+
+
+@pytest.mark.parametrize("words, says", [
+    ("--help", "inspect      Show what an image holds."), ("-h", "bench        Measure"), ("help", "Talk to an agent:"),
+    ("run --help", "usage: clawlite run"), ("ask --help", "usage: clawlite ask"), ("serve --help", "usage: clawlite serve"),
+    ("tools --help", "usage: clawlite tools"), ("inspect --help", "usage: clawlite inspect"), ("conformance --help", "usage: clawlite conformance"),
+    ("bench --help", "--no-fail"), ("run", "bench 1.0.0 is ready."), ("ask hello", "Done."), ("serve --stdio", ""),
+    ("tools claw.cbor", "digital-write"), ("tools claw.cbor --json", '"name": "board-info"'), ("inspect claw.cbor", "bench 1.0.0 - "),
+    ("conformance", "level-2"), ("bench --here load --rounds 2 --no-fail", "open the file")])
+def test_a_device_with_the_wheel_alone_has_these_commands(device, words, says):
+    done = device(*words.split())
+    assert done.returncode == 0 and says in done.stdout, done
+
+
+@pytest.mark.parametrize("words", ["tools claw.yaml", "check", "run claw.yaml", "ports", "bench build"])
+def test_what_needs_packages_says_which(device, words):
+    done = device(*words.split())
+    assert done.returncode == 2 and "needs the host packages (" in done.stderr and "pip install 'clawlite[host]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_help_names_every_command():
+    from clawlite import command
+    from clawlite.host import cli, plain
+    from clawlite.linux.usage import TEXT
+    listed = {line.split()[0] for line in TEXT.splitlines() if line.startswith("  ") and line.split()}
+    assert set(cli.cli.commands) | set(plain.VERBS) | set(command.DEVICE_VERBS) <= listed and command.PLAIN_VERBS == plain.VERBS
+
+
 def test_import_of_the_package_costs_nothing(installed, tmp_path):
     """``import clawlite`` brings in os, which every start has but -S, and nothing else."""
     out = _run(installed, "-c", "import sys; old = set(sys.modules); import clawlite; print(set(sys.modules) - old)",

@@ -2,7 +2,7 @@
 
 1. A row is one case of one suite: n samples, their spread, and what was measured where.
 2. What a target compares is measured in the same run, in turns: ``value`` and ``target`` of a row are that comparison.
-3. Nothing here fails because a machine is slow; a run that gives a wrong answer does (``ClawError``).
+3. A run that gives a wrong answer fails (``ClawError``); one that misses a target lists it, and its exit code is 1.
 """
 import json
 import sys
@@ -10,48 +10,81 @@ import tempfile
 
 from clawlite.core.errors import ClawError
 from clawlite.host.bench_run import Bench
+from clawlite.host.problems import did_you_mean
 
 SUITES = ("build", "load", "ready", "decision", "call", "turn", "netrules", "scan", "micropython", "provider", "memory", "triggers", "sandbox", "boards")
 
 
-def run(suites: list[str], rounds: int, took, is_long: bool = False) -> None:
-    """Run *suites*, names of ``SUITES``, all when empty; ``took(row)`` gets each row as it is there; *is_long*: also rows that take minutes.
+def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bool = False) -> None:
+    """Run *suites*, names of ``SUITES``, all when empty; ``took(row)`` gets each row as it is there.
 
+    is_long  also rows that take minutes
+    is_here  on a device, with the standard library alone (bench_device.py)
     Raises ``ClawError`` at the end, when a part failed; that is told at once, and the others go on.
     """
-    from clawlite.host import bench_board, bench_heap, bench_memory, bench_micropython, bench_promises, bench_provider, bench_sandbox, bench_serve, bench_stores, \
-        bench_suites, bench_triggers
-    functions = {"build": [bench_suites.build], "load": [bench_suites.load], "ready": [bench_serve.ready],
-                 "decision": [bench_suites.decision], "call": [bench_suites.call, bench_serve.call],
-                 "turn": [bench_suites.turn, bench_micropython.turn], "netrules": [bench_suites.netrules], "scan": [bench_suites.scan],
-                 "micropython": [bench_micropython.calls, bench_heap.turns, bench_board.grows, bench_board.grows_asked, bench_board.refused, bench_board.words32, bench_stores.stores],
-                 "provider": [bench_provider.provider], "memory": [bench_memory.memory], "triggers": [bench_triggers.triggers],
-                 "sandbox": [bench_sandbox.sandbox], "boards": [bench_promises.boards]}
+    functions = _functions()
+    if is_here:
+        functions["turn"] = functions["turn"][:1]       # without MicroPython
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
-        bench = Bench(folder, rounds, is_long)
+        bench = Bench(folder, rounds, is_long, is_here)
         failed = []
         for suite in suites or SUITES:
             for function in functions[suite]:
                 try:
                     for row in function(bench):
                         took(row)
-                except ClawError as e:
+                except (ClawError, ImportError) as e:
+                    error = e if isinstance(e, ClawError) else _lacking(suite, e)
                     failed.append(f"{suite}: {function.__name__}")
-                    sys.stderr.write(f"clawlite: {failed[-1]}: {e.message}\n")
-                    error = e
+                    sys.stderr.write(f"clawlite: {failed[-1]}: {error.message}\n")
     if len(failed) > 1:
         raise ClawError("parts of this run failed: " + ", ".join(failed), "their errors stand above")
     if failed:
         raise error
 
 
-def show(suites: list[str], rounds: int, as_json: bool, output: str = None, is_long: bool = False) -> None:
-    """Run *suites* and print a table, or with *as_json* JSON lines; *output* is a file that gets JSON lines too."""
+def _functions() -> dict:
+    """Return {suite: [function]}."""
+    from clawlite.host import bench_board, bench_heap, bench_memory, bench_micropython, bench_promises, bench_provider, bench_sandbox, bench_serve, bench_stores, \
+        bench_suites, bench_triggers
+    return {"build": [bench_suites.build], "load": [bench_suites.load], "ready": [bench_serve.ready],
+            "decision": [bench_suites.decision], "call": [bench_suites.call, bench_serve.call],
+            "turn": [bench_suites.turn, bench_micropython.turn], "netrules": [bench_suites.netrules], "scan": [bench_suites.scan],
+            "micropython": [bench_micropython.calls, bench_heap.turns, bench_board.grows, bench_board.grows_asked, bench_board.refused, bench_board.words32, bench_stores.stores],
+            "provider": [bench_provider.provider], "memory": [bench_memory.memory], "triggers": [bench_triggers.triggers],
+            "sandbox": [bench_sandbox.sandbox], "boards": [bench_promises.boards]}
+
+
+def _lacking(suite: str, e: ImportError) -> ClawError:
+    return ClawError(f"the suite {suite} needs the host packages ({e.name} is missing)",
+                     "pip install 'clawlite[host]', or measure with what is here: clawlite bench --here")
+
+
+def suites_of(names: list, is_sim: bool) -> list:
+    """Return the suites of a command line.  Raises ``ClawError`` for a name that is none."""
+    for name in names:
+        if name not in SUITES:
+            raise ClawError(f"unknown suite {name}; known: {', '.join(SUITES)}", did_you_mean(name, SUITES))
+    return [*names, *(suite for suite in ("micropython", "boards") if is_sim and suite not in names)]
+
+
+def show(measure, as_json: bool, output: str = None) -> list:
+    """Print the rows that ``measure(took)`` gives as a table, or with *as_json* as JSON lines; return those that missed their target.
+
+    output  a file that gets JSON lines too
+    What was missed is listed on stderr at the end.  Raises ``ClawError``.
+    """
+    missed, goals = [], 0
+
     def took(row):
+        nonlocal goals
         found = json.dumps(row, ensure_ascii=False)
         print(found if as_json else text(row), flush=True)
         if file:
             file.write(found + "\n")
+        goals += row["target"] is not None
+        if row["met"] is False:
+            missed.append(row)
     try:
         file = open(output, "w", encoding="utf-8") if output else None
     except OSError as e:
@@ -59,10 +92,17 @@ def show(suites: list[str], rounds: int, as_json: bool, output: str = None, is_l
     try:
         if not as_json:
             print(HEADER, flush=True)
-        run(suites, rounds, took, is_long)
+        measure(took)
     finally:
         if file:
             file.close()
+        if missed:
+            sys.stderr.write("".join([f"clawlite: {len(missed)} of {goals} targets missed:\n", *map(_missed, missed)]))
+    return missed
+
+
+def _missed(row: dict) -> str:
+    return f"  {row['suite']}: {row['case']}: {_short(row['value'])} {row['unit']}, target {_short(row['target'])}\n"
 
 
 HEADER = f"{'suite':12}{'case':44}{'median':>11}{'min':>11}{'p90':>11} {'unit':6}{'n':>4}{'value':>9}{'target':>8}"

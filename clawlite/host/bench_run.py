@@ -1,13 +1,14 @@
 """One run of ``clawlite bench`` and its rows: n samples of one case, their spread, and what was measured where."""
 import os
 import platform
+import shutil
 import subprocess
 import sys
 
 from clawlite.core.errors import ClawError
 
 KEYS = ("suite", "case", "unit", "n", "min", "p50", "p90", "p99", "max", "value", "target", "met", "heap_peak", "board", "clock_mhz",
-        "python", "core", "commit", "load", "note")
+        "firmware", "python", "core", "commit", "load", "note")
 
 
 class Bench:
@@ -16,14 +17,17 @@ class Bench:
     folder  empty folder, the caller's to remove
     rounds  int >= 2, samples of each case
     is_long  also what takes minutes
+    is_here  with what this device has: the agent's image was compiled elsewhere
     """
 
-    def __init__(self, folder: str, rounds: int, is_long: bool = False):
+    def __init__(self, folder: str, rounds: int, is_long: bool = False, is_here: bool = False):
         self.folder = folder
-        self.is_long = is_long
+        self.is_long, self.is_here = is_long, is_here
+        self.load = _load               # None: the load of this machine says nothing of the one that was measured
         self.rounds = rounds
         self.package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         self.board, self.clock_mhz = _board()
+        self.firmware = f"{platform.system()} {platform.release()}"
         self.python = f"{platform.python_implementation()} {platform.python_version()}"
         self.commit = _commit(self.package)
 
@@ -40,7 +44,8 @@ class Bench:
         found = dict.fromkeys(KEYS)
         found.update(suite=suite, case=case, unit=unit, n=len(ordered), min=ordered[0], max=ordered[-1], target=target,
                      value=value, met=None if target is None else value <= target, heap_peak=heap_peak, board=self.board,
-                     clock_mhz=self.clock_mhz, python=python or self.python, core=core, commit=self.commit, load=_load(), note=note)
+                     clock_mhz=self.clock_mhz, firmware=self.firmware, python=python or self.python, core=core, commit=self.commit,
+                     load=self.load() if self.load else None, note=note)
         for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
             found[name] = quantile(ordered, share)
         return {key: round(number, 4) if isinstance(number, float) else number for key, number in found.items()}
@@ -58,23 +63,27 @@ class Bench:
 
     def agent(self, own_tools: bool = True) -> str:
         """Return the image of the benchmarks' agent (bench_agent.py), built once a run; the operator's lines lie beside it."""
-        from clawlite.host import bench_agent
-        from clawlite.host.build import build_beside
+        from clawlite.host import bench_agent, data
         name = "agent" if own_tools else "agent-of-the-registry"
         path = os.path.join(self.folder, name, "claw.cbor")
         if not os.path.exists(path):
             folder = bench_agent.write(self.make(name), own_tools)
             with open(os.path.join(folder, "lines"), "wb") as file:
                 file.write(bench_agent.opening() + bench_agent.call_line())
-            build_beside(folder)
+            if self.is_here:
+                shutil.copy(data.benchmarks_dir() / "images" / (name + ".cbor"), path)
+            else:
+                from clawlite.host.build import build_beside
+                build_beside(folder)
         return path
 
     def script(self, name: str) -> str:
         """Return the path of a script of ``benchmarks/``.  Raises ``ClawError`` where that folder is missing."""
-        path = os.path.join(self.package, "benchmarks", name)
-        if not os.path.exists(path):
-            raise ClawError(f"{path} is missing: this suite needs a checkout", "run it there: build and ready need none")
-        return path
+        from clawlite.host import data
+        path = data.benchmarks_dir() / name
+        if not path.exists():
+            raise ClawError(f"{path} is missing: this suite needs a checkout", "run it there, or without one: clawlite bench --here")
+        return str(path)
 
 
 def quantile(ordered: list, share: float) -> float:

@@ -1,4 +1,4 @@
-"""The command line of the host: declarations and nothing else (work lives in modules, printing in ui.py).
+"""The commands that need click: declarations and nothing else (work lives in modules, printing in ui.py); plain.py has the others.
 
 Exit codes: 0 done, 1 failed, 2 bad usage or manifest, 3 no board or several, 4 port busy or not permitted, 5 refused, 124 timed out, 130 Ctrl-C.
 """
@@ -6,30 +6,12 @@ import types
 
 import click
 
-
 from clawlite import __version__
 from clawlite.core.errors import ClawError
 from clawlite.host import cli_boards, cli_provision, cli_records, ui
 from clawlite.host.cli_gateway import gateway
 
-DEVICE_HELP = """Talk to an agent:
-
-\b
-  clawlite run [MANIFEST|IMAGE]          on this terminal
-  clawlite ask TEXT [MANIFEST|IMAGE]     one turn, then exit
-  clawlite run [MANIFEST|IMAGE] --port P     build, flash a board, console
-  clawlite ask TEXT --port P                 one turn of the agent on a board
-  clawlite serve [MANIFEST|IMAGE] --stdio    CKP JSON-RPC for an operator
-  clawlite trace [CALL] [MANIFEST|IMAGE] [--port P]   why policy decided so
-  clawlite secrets set NAME | list | remove NAME   what an agent keeps for itself
-  clawlite audit [verify | take] [MANIFEST|IMAGE] [--port P]   what is on record
-  clawlite service install|remove|status|talk      an agent that systemd starts
-  clawlite doctor [--port P]                 what is wrong here, and what mends it
-
-MANIFEST is claw.yaml in the current folder unless named."""
-
-
-@click.group(epilog=DEVICE_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="clawlite %(version)s")
 def cli():
     """clawlite: Claw Kernel Protocol agents for small boards."""
@@ -71,27 +53,6 @@ def build(manifest, output, board, key_file, refresh, as_json):
     ui.built(run(manifest, output, key_file, board, refresh), as_json)
 
 
-@cli.command()
-@click.argument("image")
-@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
-def inspect(image, as_json):
-    """Show what an image holds."""
-    from clawlite.host import inspection
-    ui.inspected(inspection.inspect_file(image), as_json)
-
-
-@cli.command()
-@click.argument("manifest", default=".")
-@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
-def tools(manifest, as_json):
-    """Show every tool that an agent has.  With arguments, sandbox, handler, and what policy will say.
-
-    MANIFEST may be an image.
-    """
-    from clawlite.host import tool_table
-    ui.tools(tool_table.rows(manifest), as_json)
-
-
 class _Boards(click.Group):
     """``boards new`` is a command; any other word is the name of a board."""
 
@@ -125,27 +86,6 @@ def new_board(name, source):
     """Write boards/NAME.toml after another board's profile."""
     from clawlite.host import boards as profiles
     ui.board_made(profiles.new(name, source), source)
-
-
-@cli.command()
-@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
-def conformance(as_json):
-    """Show what this runtime declares.  And what its tests hold it to."""
-    from clawlite.host.conformance import declaration
-    ui.declared(declaration(), as_json)
-
-
-@cli.command()
-@click.argument("suites", nargs=-1, type=click.Choice(("build", "load", "ready", "decision", "call", "turn", "netrules", "scan", "micropython", "provider", "memory", "triggers", "sandbox", "boards")))
-@click.option("--rounds", default=31, type=click.IntRange(2, 1000), help="samples of each case, taken in turns; 31")
-@click.option("--sim", is_flag=True, help="what a board must bear, on the real MicroPython, and their line: the suites micropython and boards")
-@click.option("--long", "is_long", is_flag=True, help="also what takes minutes: cut power, gateways that break, a newcomer's script")
-@click.option("-o", "output", metavar="FILE.jsonl", help="write the rows here too")
-@click.option("--json", "as_json", is_flag=True, help="JSON lines on stdout, one a row")
-def bench(suites, rounds, sim, is_long, output, as_json):
-    """Measure this machine.  Times, memory, and what the project promises of them."""
-    from clawlite.host.bench import show
-    show((*suites, *(suite for suite in ("micropython", "boards") if sim and suite not in suites)), rounds, as_json, output, is_long)
 
 
 for _command in (*cli_boards.COMMANDS, gateway, cli_provision.secrets, cli_provision.wifi, cli_records.audit, cli_records.trace):

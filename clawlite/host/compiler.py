@@ -15,7 +15,7 @@ from clawlite.core.pins import KINDS as PIN_KINDS
 from clawlite.core.pins import PULL_DOWN, PULL_UP
 from clawlite.host import chain, channels, conformance, folding, guards, memories, mistakes, registry, sandboxes, skills, telemetries, trust, unbuilt, worlds
 from clawlite.host.automata import PatternError, compile_pattern
-from clawlite.host.imagefile import encode, table, write
+from clawlite.host.imagefile import AUTONOMY, SECTION_NAMES, encode, table, write
 from clawlite.host.reflexes import compile_reflex
 from clawlite.host.remotes import BACKOFF, MAX_ATTEMPTS
 from clawlite.host.replays import compile_replay
@@ -24,7 +24,6 @@ from clawlite.host.schemas import SchemaError, compile_schema
 MAX_OUTPUT = 65536              # bytes of a tool's result (clawft: results are truncated to 64 KB)
 MAX_ROUNDS = 20                 # rounds of a turn (clawft: max_tool_iterations)
 TURN_MS = 600000                # of a turn, what waits for a person not counted: a model on a small board takes minutes
-AUTONOMY = ("observer", "supervised", "autonomous")
 
 
 @dataclasses.dataclass
@@ -249,13 +248,6 @@ def _digest(sources: list) -> bytes:
 def _companions(manifest) -> list:
     used = any(tool.function for tool in manifest.tools)
     return [[name, hashlib.sha256(data).digest()] for name, data in manifest.sources if name == "tools.py" and used]
-
-
-SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECORDS: "tool records", layout.RULES: "rules",
-                 layout.AUTOMATA: "automata", layout.PROSE: "prose", layout.REFLEX: "reflex", layout.REPLAY: "replay",
-                 layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox", layout.TELEMETRY: "telemetry", layout.LOCAL: "local",
-                 layout.GUARD: "guard", layout.MEMORY: "memory", layout.SKILLS: "skills", layout.CHANNELS: "channels", layout.CONTEXT: "context", layout.WORLDS: "world models",
-                 layout.NETWORK: "network"}
 
 
 def _sizes(data: bytes) -> list:

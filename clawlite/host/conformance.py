@@ -9,8 +9,7 @@ import pathlib
 
 from clawlite import __version__
 from clawlite.core.handshake import SUPPORTED
-from clawlite.host.models import KINDS
-from clawlite.host.unbuilt import UNBUILT_KINDS
+from clawlite.host.kinds import KINDS, UNBUILT
 
 LEVELS = (                      # section 11: what a level requires
     ("level-3", ("Identity", "Provider", "Channel", "Tool", "Skill", "Memory", "Sandbox", "Policy", "Swarm")),
@@ -24,7 +23,7 @@ LAST_RUN = pathlib.Path(__file__).resolve().parents[2] / "build" / "results" / "
 
 def level(manifest) -> int:
     """Return the highest level of which *manifest* declares every primitive, and this version builds them."""
-    declared = {primitive.kind for primitive in manifest.primitives()} - set(UNBUILT_KINDS)
+    declared = {primitive.kind for primitive in manifest.primitives()} - set(UNBUILT)
     return [int(name[-1]) for name, needed in LEVELS if set(needed) <= declared][0]
 
 
@@ -36,7 +35,7 @@ def declaration(file: pathlib.Path = FILE, last_run: pathlib.Path = LAST_RUN) ->
     clauses   {"levels": {level: {"MUST" | "SHOULD": {state: count}}}, "pending": [clause], "last_run": None or {"at": ISO 8601,
               "levels": {level: {"held" | "failed" | "not run": count}}, "failed": [id], "not run": [id]}}, None where the file is missing
     """
-    supported = [kind for kind in KINDS if kind not in UNBUILT_KINDS]
+    supported = [kind for kind in KINDS if kind not in UNBUILT]
     level = [name for name, needed in LEVELS if set(needed) <= set(supported)][0]
     return {"runtime": {"name": "clawlite", "version": __version__,
                         "clawkernel": {"version": SUPPORTED[-1], "conformance": level, "primitives_supported": supported}},

@@ -25,3 +25,8 @@ def boards_dir() -> Path:
 def firmware_dir() -> Path:
     """Return the folder ``firmware-host``, which holds ``micropython/`` and ``raspberrypi/``.  Raises FileNotFoundError."""
     return _folder("firmware-host")
+
+
+def benchmarks_dir() -> Path:
+    """Return the folder with what ``clawlite bench`` runs on devices: scripts, and images of its agent.  Raises FileNotFoundError."""
+    return _folder("benchmarks")

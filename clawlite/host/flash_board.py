@@ -165,6 +165,42 @@ class Board:
         with self._failing("stopped answering; what booted before still boots", "flash again"):
             return self._port.exec(code).decode()
 
+    # -- what bench_device.py asks of it
+
+    def run(self, code: str, silent_s: float = _ANSWER_S) -> str:
+        """Return what *code* prints; the board may be silent for *silent_s*.  Raises ``BoardFailed`` with the board's own error."""
+        from mpremote.transport import TransportExecError
+        old, self._port.serial.timeout = self._port.serial.timeout, silent_s
+        try:
+            with self._failing("stopped answering", "reset it, and try again"):
+                said, error = self._port.exec_raw(code, timeout=silent_s)
+                if error:
+                    raise TransportExecError(said, error.decode("utf-8", "replace"))
+                return said.decode("utf-8", "replace")
+        finally:
+            self._port.serial.timeout = old
+
+    def again(self):
+        """Reset the board into its raw REPL: nothing that ran is in its heap."""
+        with self._failing("does not come to its raw REPL", "reset it, and try again"):
+            self._enter()
+            self._port.exec(_TOOLS)
+
+    def free(self):
+        """Return the bytes that are free in its flash, or None where it does not say."""
+        said = self._run("try:\n    s = os.statvfs('/')\n    print(s[0] * s[3])\nexcept (OSError, AttributeError): pass").strip()
+        return int(said) if said else None
+
+    def remove_all(self, folder: str):
+        """Remove *folder* with all that is in it; nothing when it is not there."""
+        for name in self.names(folder):
+            path = f"{folder}/{name}"
+            if self._run(f"print(_is({path!r}, 0x4000))").strip() == "True":
+                self.remove_all(path)
+            else:
+                self.do(("remove", path), None)
+        self._run(f"if _is({folder!r}, 0x4000): os.rmdir({folder!r})")
+
     def look(self) -> Look:
         """Return what is on the board.  Raises ``BoardFailed``."""
         facts = [line.split(" ", 2) for line in self._run(_LOOK % (("",) + FOLDERS, TOP, RECORD, RECORD + ".new")).splitlines()]

@@ -163,6 +163,11 @@ class Remote:
             raise Failed(f"{self.name}: {reply['error']}; what ran before is untouched", "make room or get the right to write there, and flash again")
         return reply["ok"]
 
+    def bench(self, archive: bytes, words: list) -> list:
+        """Run the clawlite in *archive*, a tar, with *words* there; return [exit code or None, stdout, stderr].  Raises ``ClawError``."""
+        self._send(json.dumps(["bench", len(archive), words]).encode() + b"\n" + archive)
+        return self._reply()
+
     # -- what flash.py asks of a target
 
     def prepare(self, name: str, profile) -> Plan:

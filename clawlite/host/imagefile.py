@@ -6,11 +6,19 @@ import hashlib
 import struct
 import zlib
 
+from clawlite.core import image as layout
 from clawlite.core.header import FORMAT, MAGIC
 from clawlite.core.image import AUTOMATA, PROSE, PROVIDERS, RECORDS, RULES, WIRE
 from clawlite.core.seal import sign
 
 RAW = (RECORDS, RULES, AUTOMATA, PROSE, PROVIDERS, WIRE)         # sections that hold bytes of their own layout; the others are one CBOR item
+AUTONOMY = ("observer", "supervised", "autonomous")
+# What people call the sections.
+SECTION_NAMES = {layout.AGENT: "agent", layout.TOOLS: "tool index", layout.RECORDS: "tool records", layout.RULES: "rules",
+                 layout.AUTOMATA: "automata", layout.PROSE: "prose", layout.REFLEX: "reflex", layout.REPLAY: "replay",
+                 layout.PINS: "pins", layout.PROVIDERS: "providers", layout.WIRE: "wire", layout.SANDBOX: "sandbox", layout.TELEMETRY: "telemetry", layout.LOCAL: "local",
+                 layout.GUARD: "guard", layout.MEMORY: "memory", layout.SKILLS: "skills", layout.CHANNELS: "channels", layout.CONTEXT: "context", layout.WORLDS: "world models",
+                 layout.NETWORK: "network"}
 
 
 def encode(value: object) -> bytes:

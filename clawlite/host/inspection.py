@@ -6,7 +6,7 @@ from clawlite.core.outlook import condition, outlook
 from clawlite.core.policy import ACTIONS
 from clawlite.core.skill import PREFIX, SHAPE, Skill
 from clawlite.core.skill import skills as core_skills
-from clawlite.host.compiler import AUTONOMY, SECTION_NAMES
+from clawlite.host.imagefile import AUTONOMY, SECTION_NAMES
 
 
 HANDLERS = ("built in: ", "tools.py: ", "skill: ", "composite, by the skill ")     # by what answers a tool

@@ -5,6 +5,7 @@
 3. All paths are relative to one folder, an agent's.  ``current`` there is a link to the slot that runs, and is replaced whole.
 """
 import hashlib
+import io
 import json
 import os
 import platform
@@ -12,12 +13,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 GREETING = b"clawlite there 1\n"
 OURS = ("a", "b", "current", "current.new")
 MOST_FILES = 4096               # in one slot
 _START_S = 60                   # a Pi Zero takes some 5 s for a first start
+_BENCH_S = 3600                 # a Pi Zero takes minutes for all suites
 _SAID = 4000                    # characters of what an agent says that are kept
 
 
@@ -129,6 +132,24 @@ class There:
             if code is None:
                 said = agent.communicate()[0]
         return [code, said.decode("utf-8", "replace")[-_SAID:]]
+
+    def bench(self, size: int, words: list) -> list:
+        """Unpack the archive of *size* bytes that follows, run its clawlite with *words*; return [exit code or None, stdout, stderr].
+
+        Nothing of it stays.
+        """
+        data = self._source.read(size)
+        if len(data) < size:
+            raise OSError("the line broke off")
+        with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
+            with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+                archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+            try:
+                done = subprocess.run([sys.executable, "-I", "-S", os.path.join(folder, "clawlite", "__main__.py"), *words],
+                                      stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_BENCH_S)
+            except subprocess.TimeoutExpired:
+                return [None, "", "they took more than %d s" % _BENCH_S]
+        return [done.returncode, done.stdout, done.stderr[-_SAID:]]
 
     def switch(self, slot: str):
         """Make *slot* the one that runs: what it holds is on the disk before the link is replaced."""

@@ -10,7 +10,7 @@ from clawlite.core import profile as P
 from clawlite.core.outlook import outlook
 from clawlite.core.policy import ACTIONS, ALLOW, APPROVE, DENY
 from clawlite.core.tools import OBSERVER, SUPERVISED
-from clawlite.host import compiler, inspection, manifest, registry, sandboxes, skills
+from clawlite.host import inspection, registry
 
 _DECISIONS = ("deny", "ask", "allow", "allow")          # by action; audit-only lets it run
 _HINTS = (("readOnlyHint", layout.READ_ONLY), ("destructiveHint", layout.DESTRUCTIVE), ("idempotentHint", layout.IDEMPOTENT),
@@ -29,6 +29,7 @@ def rows(name: str) -> list[dict]:
         image = inspection.opened(name)
         schemas = _sent(image)
     else:
+        from clawlite.host import compiler, manifest, skills
         loaded = manifest.load(name)
         data = compiler.build(loaded, at_use=True).data
         image = layout.Image(lambda offset, length: data[offset:offset + length], len(data), 1024)
@@ -40,7 +41,7 @@ def rows(name: str) -> list[dict]:
 
 def _row(image, tool, profile, schemas: dict) -> dict:
     builtin = tool.handler[0] == layout.BUILTIN
-    given, returned = schemas.get(tool.name) or (registry.schemas(tool.name) if builtin else (None, None))
+    given, returned = schemas.get(tool.name) or (_known(tool.name) if builtin else (None, None))
     decision, rule = decided(image, tool)
     return {"name": tool.name, "description": image.prose(tool.about), "category": tool.category, "input_schema": given,
             "output_schema": returned, "annotations": {hint: bool(tool.flags & flag) for hint, flag in _HINTS},
@@ -72,9 +73,17 @@ def _conditional(image, number: int) -> bool:
 
 def _refuses(tool, profile) -> str | None:
     """Return why the sandbox refuses every call of a built-in tool, or None."""
-    block = sandboxes.block_of(tool.handler[1]) if tool.handler[0] == layout.BUILTIN else None
     modes = {"filesystem": profile.files, "shell": profile.shell, "network": profile.network}
-    return f"capabilities.{block} is deny" if block and modes[block] == P.DENY else None
+    needs = tool.category if tool.handler[0] == layout.BUILTIN else None
+    return f"capabilities.{needs} is deny" if modes.get(needs) == P.DENY else None
+
+
+def _known(name: str) -> tuple:
+    """Return the schemas of the registry's tool *name*; (None, None) where the package that reads them is missing."""
+    try:
+        return registry.schemas(name)
+    except ImportError:
+        return None, None
 
 
 def _sent(image) -> dict:

@@ -7,13 +7,13 @@ methods of swarms answer -32601, built-in tools without what they need -32010.
 from clawlite.core.profile import NONE
 from clawlite.host import boards, channels, memories, registry, remotes, sandboxes, telemetries, worlds
 from clawlite.host.chain import BUILTIN_ENDPOINTS
+from clawlite.host.kinds import UNBUILT
 from clawlite.host.problems import quoted
 
 LATER = "not supported by this version of clawlite"
 
 MENDS = "use a sandbox of level process, let it yield between its steps (yield MILLISECONDS), or remove this"
 
-UNBUILT_KINDS = ("Swarm",)
 SAID_AT_USE = ("Swarm",)
 
 
@@ -36,7 +36,7 @@ def refuse(manifest, at_use: bool = False) -> None:
     memories.refuse(manifest)
     worlds.refuse(manifest)
     for primitive in manifest.primitives():
-        if primitive.kind in UNBUILT_KINDS and not (at_use and primitive.kind in SAID_AT_USE):
+        if primitive.kind in UNBUILT and not (at_use and primitive.kind in SAID_AT_USE):
             manifest.problem(primitive, (), f"{primitive.kind} is {LATER}", hint="remove it from the manifest")
 
 

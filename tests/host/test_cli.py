@@ -171,7 +171,7 @@ ERRORS = [
     ("build -o missing/x.cbor", ["missing/x.cbor", "No such file", "-o"]),
     ("build --key-file missing", ["missing", "No such file"]),
     ("build --key-file short.key", ["short.key", "16 bytes or more"]),
-    ("inspect", ["Missing argument"]),
+    ("inspect", ["arguments are required: IMAGE", "clawlite inspect --help"]),
     ("inspect missing.cbor", ["missing.cbor", "No such file", "clawlite build"]),
     ("inspect claw.yaml", ["claw.yaml", "d9 d9 f7", "clawlite build"]),
     ("inspect empty", ["empty", "directory"]),

@@ -91,7 +91,7 @@ def test_an_agent_has_the_level_whose_primitives_it_declares_and_this_version_bu
         manifest.kinds = kinds
         assert conformance.level(manifest) == level
     manifest.kinds = conformance.LEVELS[0][1]
-    monkeypatch.setattr(conformance, "UNBUILT_KINDS", ("Skill",))
+    monkeypatch.setattr(conformance, "UNBUILT", ("Skill",))
     assert conformance.level(manifest) == 2
-    monkeypatch.setattr(conformance, "UNBUILT_KINDS", ())
+    monkeypatch.setattr(conformance, "UNBUILT", ())
     assert conformance.level(manifest) == 3

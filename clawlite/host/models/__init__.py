@@ -1,4 +1,5 @@
 """Typed models of the CKP primitives, one module a kind, and the table of kinds."""
+from clawlite.host import kinds
 from clawlite.host.models.channel import ChannelSpec
 from clawlite.host.models.identity import IdentitySpec
 from clawlite.host.models.memory import MemorySpec
@@ -11,17 +12,8 @@ from clawlite.host.models.telemetry import TelemetrySpec
 from clawlite.host.models.tool import ToolSpec
 from clawlite.host.models.world_model import WorldModelSpec
 
+_SPECS = {"Identity": IdentitySpec, "Provider": ProviderSpec, "Channel": ChannelSpec, "Tool": ToolSpec, "Skill": SkillSpec,
+          "Memory": MemorySpec, "Sandbox": SandboxSpec, "Policy": PolicySpec, "Swarm": SwarmSpec, "Telemetry": TelemetrySpec,
+          "WorldModel": WorldModelSpec}
 # kind -> (slot in the root's spec, word in a URI, spec)
-KINDS = {
-    "Identity": ("identity", "identity", IdentitySpec),
-    "Provider": ("providers", "provider", ProviderSpec),
-    "Channel": ("channels", "channel", ChannelSpec),
-    "Tool": ("tools", "tool", ToolSpec),
-    "Skill": ("skills", "skill", SkillSpec),
-    "Memory": ("memory", "memory", MemorySpec),
-    "Sandbox": ("sandbox", "sandbox", SandboxSpec),
-    "Policy": ("policies", "policy", PolicySpec),
-    "Swarm": ("swarm", "swarm", SwarmSpec),
-    "Telemetry": ("telemetry", "telemetry", TelemetrySpec),
-    "WorldModel": ("world_models", "world-model", WorldModelSpec),
-}
+KINDS = {kind: (*words, _SPECS[kind]) for kind, words in kinds.KINDS.items()}
