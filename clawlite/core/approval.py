@@ -106,8 +106,11 @@ def left_s(approval, now_ms: int) -> int:
     return max(0, approval.due_ms - now_ms + 999) // 1000
 
 
-def question(approval, now_ms: int) -> str:
-    """Return the lines that a person is asked with."""
+def question(approval, now_ms: int, by: str = "/show") -> str:
+    """Return the lines that a person is asked with.
+
+    by  the command that shows all of a call that is longer than a screen
+    """
     from clawlite.core.render import call_text
     rule = approval.rule
     if rule:
@@ -122,8 +125,8 @@ def question(approval, now_ms: int) -> str:
         why += "; " + approval.seen[1]
     if approval.asker:
         why += "; %s asked for it" % approval.asker
-    return "Approve %s?\n  %s\n  (%d s, then %s)" % (call_text(approval.tool.name, approval.arguments), why, left_s(approval, now_ms),
-                                                  "allowed" if approval.allow else "denied")
+    return "Approve %s?\n  %s\n  (%d s, then %s)" % (call_text(approval.tool.name, approval.arguments, by), why,
+                                                  left_s(approval, now_ms), "allowed" if approval.allow else "denied")
 
 
 def _key(task) -> str:

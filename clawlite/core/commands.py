@@ -9,6 +9,7 @@ HELP = """Type a message to the agent, or:
   /tools    what it can do, and what its policy says before any argument is known
   /skills   what it knows how to do step by step; /NAME begins one: /NAME text, or /NAME {"name": value}
   /trace    its last tool call, and why policy decided so; /trace 2 the one before, and so on
+  /show     all of a call that waits for an answer, or of the last one; /show 2 the one before
   /memory   what it remembers of this conversation
   /status   its state and limits
   /quit     leave (so does Ctrl-D); Ctrl-C ends a turn"""
@@ -35,6 +36,9 @@ def run(text: str, agent, history) -> list:
     if name == "/trace":
         from clawlite.core.trace import trace
         return [trace(agent, words[1:])]
+    if name == "/show":
+        from clawlite.core.trace import show
+        return show(agent, words[1:])
     if name == "/memory":
         return _memory(agent, history)
     if name == "/status":
@@ -42,7 +46,27 @@ def run(text: str, agent, history) -> list:
         return ["%s, level %d, %d tools, sandbox %s, at most %d rounds a turn"
                 % (agent.lifecycle.state, about.level, len(agent.image.names), about.sandbox, about.max_rounds)] + [tell() for tell in agent.conditions]
     said = agent.channels.command(words) if agent.channels else None
-    return said or ["No command %s. /help lists them." % canonical(name, 40)]
+    return said or ["No command %s.%s /help lists them." % (canonical(name, 40), _near(name, agent))]
+
+
+def _near(word: str, agent) -> str:
+    """Return " Did you mean /trace?" for a command or skill that one slip of a finger makes of *word*, else ""."""
+    names = ["/" + name for name in "help tools skills trace show memory status quit".split()]
+    if agent.channels:
+        names += ["/channels", "/pair"]
+    if agent.image.size_of(SKILLS):
+        from clawlite.core.skill import Skill, skills
+        names += ["/" + Skill(row).name for row in skills(agent.image)]
+    word = word.lower()
+    for name in names:
+        at = 0
+        while at < len(word) and at < len(name) and word[at] == name[at]:
+            at += 1
+        rest, other = word[at:], name[at:]
+        swapped = rest[2:] == other[2:] and sorted(rest[:2]) == sorted(other[:2])
+        if swapped or rest in (other, other[1:]) or rest[1:] in (other, other[1:]):
+            return " Did you mean %s?" % name
+    return ""
 
 
 def _tools(image) -> list:

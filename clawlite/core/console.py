@@ -1,8 +1,8 @@
 """The console: people's lines in, text out.
 
 1. Whatever a person types is text, also ``{``.  2. One turn at a time; lines that come meanwhile wait their turn.
-3. While an approval waits, the next line answers it: only ``y`` and ``yes`` approve, and on a terminal never a line
-that was typed before the question.  4. No line is lost silently.
+3. While an approval waits, the next line answers it, unless it is a command: only ``y`` and ``yes`` approve, and on a
+terminal never a line that was typed before the question.  4. No line is lost silently.
 """
 from clawlite.core.effect import EXIT, PROMPT, SAY, TELL
 from clawlite.core.errors import ClawError, InvalidRequest, unexpected
@@ -12,7 +12,7 @@ from clawlite.core.turn import turn
 
 MAX_WAITING = 32                # lines
 _ANSWERS = ("y", "yes", "n", "no", "")
-_COMMANDS = ("/help", "/tools", "/trace", "/memory", "/status", "/skills", "/quit")     # a skill of such a name: /skill NAME
+_COMMANDS = ("/help", "/tools", "/trace", "/show", "/memory", "/status", "/skills", "/quit")     # a skill of such a name: /skill NAME
 _DENIED = -32013, -32010        # codes of ``Denied``: its class is not in a board's memory
 _BEGINNING = 0                  # a turn's number before it has one; tasks count from 1
 
@@ -222,6 +222,9 @@ class Console:
             self.agent.answer(task, False, "nobody is at the console" if line is None else "the person said no", now_ms)
         elif said in _ANSWERS:
             self.agent.answer(task, True, "", now_ms)
+        elif said.split()[0] in _COMMANDS[:-1]:         # a person looks before they answer
+            self._command(line.strip())
+            self._prompt()
         else:
             from clawlite.core.approval import left_s
             self._say("Please answer y or n; the call waits (%d s left)." % left_s(task.approval, now_ms))

@@ -4,6 +4,8 @@ MicroPython's dicts have no order and its ``json`` cannot sort: this writes JSON
 """
 _ESCAPES = b'"\\\n\r\t'
 _DEPTH = 33
+_SCREEN = 1200                  # characters of a call: 15 rows of 80, which leaves room for why it is asked
+_LEAST = 60                     # characters of one argument, however many there are
 
 
 def canonical(value, limit: int = 0) -> str:
@@ -15,9 +17,56 @@ def canonical(value, limit: int = 0) -> str:
     return text[:limit] + "..." if limit and len(text) > limit else text
 
 
-def call_text(name: str, arguments: dict) -> str:
-    """Return ``name(key=value, ...)``, keys sorted, each value at most 60 characters."""
-    return "%s(%s)" % (name, ", ".join(["%s=%s" % (key, canonical(arguments[key], 60)) for key in sorted(arguments)]))
+def call_text(name: str, arguments: dict, by: str = "") -> str:
+    """Return ``name(key=value, ...)``, keys sorted, as a person may decide by it: nothing is unseen.
+
+    A call that fits a screen is whole.  Of a longer one each argument that is longer than its share is shown by its length and
+    both ends; and so is the whole call, when it is still too long.
+
+    by  what shows all of a call that is cut: "/show"
+    """
+    said = _each(arguments)
+    text = "%s(%s)" % (name, ", ".join(said))
+    if len(text) <= _SCREEN:
+        return text
+    share = max(_LEAST, (_SCREEN - len(name)) // len(said) - 2)
+    said = [_ends(one, share, by) for one in said]
+    return _ends("%s(%s)" % (name, ", ".join(said)), 2 * _SCREEN, by)
+
+
+def whole(name: str, arguments: dict) -> list:
+    """Return all of a call, a line for each argument."""
+    head = "%s, with%s" % (name, ":" if arguments else " no argument")
+    return [head] + ["  " + one for one in _each(arguments)]
+
+
+def _each(arguments: dict) -> list:
+    """Return ``key=value`` of each argument, with what cannot be seen written out: runs of blanks and ends of lines, too."""
+    return [_visible("%s=%s" % (_key(key), canonical(arguments[key]))) for key in sorted(arguments)]
+
+
+def _key(key: str) -> str:
+    for c in '"=,() ':                  # else a key could pass for an argument and its value
+        if c in key:
+            return quote(key)
+    return key
+
+
+def _visible(text: str) -> str:
+    data = text.encode("utf-8", "replace")
+    for b in data:
+        if b > 126 or b < 32 or b == 32 and b"    " in data:
+            from clawlite.core.escapes import escaped
+            return str(escaped(data, True), "utf-8").replace("\n", "\\n").replace("\t", "\\t")
+    return text
+
+
+def _ends(text: str, most: int, by: str) -> str:
+    """Return *text*, or both ends of one that is longer than *most* characters."""
+    if len(text) <= most:
+        return text
+    about = "%d characters in all%s" % (len(text), ", shown by " + by if by else "")
+    return "%s <... %s ...> %s" % (text[:most * 2 // 3], about, text[-(most // 3):])
 
 
 def quote(text: str) -> str:

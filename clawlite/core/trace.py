@@ -3,7 +3,7 @@
 from clawlite.core.image import HAS_SIDE_EFFECTS
 from clawlite.core.outlook import condition
 from clawlite.core.policy import ACTIONS, ALLOW, AUDIT, DENY, holds, paths_of
-from clawlite.core.render import call_text, canonical
+from clawlite.core.render import call_text, canonical, whole
 from clawlite.core.tools import OBSERVER, SUPERVISED
 
 _WORDS = {"deny": "it is denied", "allow": "it is allowed", "audit-only": "it is allowed and audited",
@@ -18,24 +18,54 @@ def trace(agent, words: list) -> str:
     words  what follows the command: nothing for the last call, or its number counted from there, "1" being the last
     """
     kept = agent.calls or []
+    number, wrong = _number(kept, "/trace", words)
+    if wrong:
+        return wrong
+    event, answer = kept[-number]
+    return told(agent.image, event, answer, "/show %d" % number)
+
+
+def show(agent, words: list) -> list:
+    """Return all of a call, a line for each argument.
+
+    words  what follows the command: nothing for the call that waits for an answer, or else the last one; or a number as of
+           ``trace``
+    """
+    if agent.waiting and not words:
+        approval = agent.waiting[0].approval
+        name, arguments = approval.tool.name, approval.arguments
+    else:
+        kept = agent.calls or []
+        number, wrong = _number(kept, "/show", words)
+        if wrong:
+            return [wrong]
+        name, arguments = kept[-number][0]["tool"], kept[-number][0]["arguments"]
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        return ["%s with %s" % (canonical(name), canonical(arguments))]
+    return whole(name, arguments)
+
+
+def _number(kept: list, command: str, words: list) -> tuple:
+    """Return (which of the *kept* calls is meant, ""), or (0, why none is)."""
     if not kept:
-        return "No tool has been called yet."
+        return 0, "No tool has been called yet."
     number = words[0] if words else "1"
     if len(words) > 1 or number.strip("0123456789") or len(number) > 9 or not 1 <= int(number) <= len(kept):
-        return "Expected /trace with a number from 1 (the last call) to %d, got %s." % (len(kept), canonical(" ".join(words), 40))
-    event, answer = kept[-int(number)]
-    return told(agent.image, event, answer)
+        return 0, ("Expected %s with a number from 1 (the last call) to %d, got %s."
+                   % (command, len(kept), canonical(" ".join(words), 40)))
+    return int(number), ""
 
 
-def told(image, event: dict, answer=None) -> str:
+def told(image, event: dict, answer=None, by: str = "--json") -> str:
     """Return the lines about one call.
 
     event   its ``tool.call`` event
+    by      what shows all of a call that is longer than a screen
     answer  how its approval was answered: "approved", "denied", "expired"; None: as the event says, if it had one
     """
     answer = answer or event.get("approval") or _ENDINGS.get(event.get("code"))
     arguments = event["arguments"]
-    called = call_text(event["tool"], arguments) if isinstance(event["tool"], str) and isinstance(arguments, dict) \
+    called = call_text(event["tool"], arguments, by) if isinstance(event["tool"], str) and isinstance(arguments, dict) \
         else "%s with %s" % (canonical(event["tool"], 60), canonical(arguments, 60))
     lines = ["%s  %s%s, called by the %s" % (called, event["status"], " (%d)" % event["code"] if "code" in event else "", event["caller"])]
     if "action" in event:

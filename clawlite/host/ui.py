@@ -14,13 +14,24 @@ def document(value: object) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2))
 
 
+def say(text: str) -> None:
+    """Print *text* on stdout: what stands in a manifest neither drives the terminal nor hides in it."""
+    print(_harmless(text), flush=True)      # a console may follow, which writes past the buffer
+
+
 def talk(text: str) -> None:
-    print(text, file=sys.stderr)
+    """Print *text* on stderr, as ``say`` does."""
+    print(_harmless(text), file=sys.stderr)
+
+
+def _harmless(text: str) -> str:
+    from clawlite.core.printable import printable
+    return printable(text.encode("utf-8", "backslashreplace")).decode()
 
 
 def declared(found: dict, as_json: bool) -> None:
     from clawlite.host.conformance import text
-    document(found) if as_json else print(text(found))
+    document(found) if as_json else say(text(found))
 
 
 def made(name: str, files: list[str], board: str = None) -> None:
@@ -32,9 +43,9 @@ def checked(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
         return
-    print(f"{found['file']}: valid CKP ({found['tools']} tools, {found['rules']} rules)")
+    say(f"{found['file']}: valid CKP ({found['tools']} tools, {found['rules']} rules)")
     for line in found["not_built"]:
-        print(f"  cannot be built yet: {line}")
+        say(f"  cannot be built yet: {line}")
     _found(found)
 
 
@@ -42,13 +53,13 @@ def built(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
         return
-    print(f"{found['file']}: {found['bytes']} bytes, needs: {', '.join(found['requires']) or 'nothing special'}")
+    say(f"{found['file']}: {found['bytes']} bytes, needs: {', '.join(found['requires']) or 'nothing special'}")
     for part in found["sections"]:
-        print(f"  {part['name']:14}{part['bytes']:7} bytes")
+        say(f"  {part['name']:14}{part['bytes']:7} bytes")
     print(f"  on MicroPython: about {found['heap_bytes']} bytes of heap, {found['held_bytes']} of them held, "
           f"{found['flash_bytes']} of flash ({found['word_bits']}-bit words)")
     if not found["board"]:
-        print("\n".join("  " + line for line in board_text.fits(found["fits"], found["why_not"])))
+        say("\n".join("  " + line for line in board_text.fits(found["fits"], found["why_not"])))
     _found(found)
 
 
@@ -64,11 +75,11 @@ def _found(found: dict) -> None:
 
 
 def boards(rows: list, as_json: bool) -> None:
-    document(rows) if as_json else print("\n".join(board_text.table(rows)))
+    document(rows) if as_json else say("\n".join(board_text.table(rows)))
 
 
 def board(row: dict, as_json: bool) -> None:
-    document(row) if as_json else print("\n".join(board_text.one(row)))
+    document(row) if as_json else say("\n".join(board_text.one(row)))
 
 
 def board_made(path: str, source: str) -> None:
@@ -80,12 +91,12 @@ def inspected(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
     else:
-        print(inspection.text(found))
+        say(inspection.text(found))
 
 
 def tools(rows: list, as_json: bool) -> None:
     from clawlite.host.tool_table import text
-    document(rows) if as_json else print(text(rows))
+    document(rows) if as_json else say(text(rows))
 
 
 def simulating(facts: dict, as_json: bool) -> None:
@@ -100,7 +111,7 @@ def attached(found: list, as_json: bool) -> None:
         document(found)
         return
     for port in found:
-        print(_port(port))
+        say(_port(port))
     if not any(port["port"] and (port["usb"] or port["virtual"]) for port in found):
         talk(f"No board is attached: {next_step(found)}.")
 
@@ -110,11 +121,10 @@ def rows(found: list[dict], as_json: bool) -> None:
     if as_json:
         document(found)
         return
-    from clawlite.core.printable import printable
     for row in found:
         values = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in row.values()]
         shown = ["-" if not value else value if len(value) <= 60 else value[:57] + "..." for value in (" ".join(value.split()) for value in values)]
-        print(printable("  ".join(shown).encode()).decode())
+        say("  ".join(shown))
 
 
 def watched(changes, as_json: bool) -> int:
@@ -164,7 +174,7 @@ def flashed(found: dict, as_json: bool, tells_next: bool = True) -> None:
     if as_json:
         document(found)
     elif found["said"]:
-        print(found["said"], flush=True)     # a console may follow, which writes past the buffer
+        say(found["said"])
         if tells_next:
             talk(f"Next: {found['next']}")
     elif found["written"]:
@@ -187,7 +197,7 @@ def names(target: str, found: list, as_json: bool) -> None:
         document([{"name": name} for name in found])
         return
     for name in found:
-        print(name)
+        say(name)
 
 
 def provisioned(target: str, kind: str, name: str, verb: str, as_json: bool) -> None:

@@ -20,6 +20,7 @@ MAX_ACTOR = 128                 # characters of an id
 MAX_SPOKE = 1000                # actors of an open channel whom the tool message may write to
 MAX_TALKS = 64                  # conversations of one channel that stay in memory
 AT_ONCE, IN_LINE, ROOM = 4, 8, 256      # messages of people: under way, of one actor that wait, of all that wait
+_ANSWERS = ("/approve", "/deny", "/show")
 TRY_AGAIN_MS = 30000            # after a channel could not be opened
 
 
@@ -125,7 +126,7 @@ class Channel:
         """Return (role, "") of a message that may begin a turn, else (None, why): "" for an answer to an approval, which is done."""
         if len(actor) > MAX_ACTOR:
             return None, "stranger"
-        if text.startswith(("/approve", "/deny")) and self._answer(actor, text.split(), to):
+        if text.startswith(_ANSWERS) and self._answer(actor, text.split(), to):
             return None, ""
         verdict = self.access.judge(actor, text, self.now_ms(), self.now_s())
         if verdict.role is None:
@@ -266,7 +267,7 @@ class Channel:
     def announce(self, task, job: tuple):
         """Say to the admins, and to whoever asked, that *task* waits."""
         from clawlite.core.approval import question
-        asked = question(task.approval, self.now_ms())
+        asked = question(task.approval, self.now_ms(), "/show %d" % task.number)
         guard = self.agent.image.guard
         for admin in self.access.admins():
             self.source_reply(admin, "%s\nAnswer with /approve %d or /deny %d" % (guard.text(asked) if guard else asked, task.number, task.number))
@@ -274,9 +275,9 @@ class Channel:
             self._source.reply(job[3], "This waits for somebody's approval.", False)
 
     def _answer(self, actor: str, words: list, to) -> bool:
-        """Take /approve N or /deny N of *actor*; return False for what is neither, and for a stranger's."""
+        """Take /approve N, /deny N or /show N of *actor*; return False for what is none of them, and for a stranger's."""
         role = self.access.role(actor)
-        if role is None or words[0] not in ("/approve", "/deny"):
+        if role is None or words[0] not in _ANSWERS:
             return False
         run = self.channels.runs.get(int(words[1])) if len(words) > 1 and words[1].isascii() and words[1].isdigit() and len(words[1]) < 12 else None
         task = self.agent.tasks.get(int(words[1])) if run and run[0] is self else None
@@ -284,6 +285,11 @@ class Channel:
             said = "Only an admin approves."
         elif task is None or task.approval is None:
             said = "Nothing waits under that number."
+        elif words[0] == "/show":
+            from clawlite.core.render import whole
+            said = "\n".join(whole(task.approval.tool.name, task.approval.arguments))
+            guard = self.agent.image.guard
+            said = guard.text(said) if guard else said
         else:
             self.log("approval", actor=actor, tool=task.approval.tool.name, answer=words[0][1:])
             said = "Approved." if words[0] == "/approve" else "Denied."

@@ -72,6 +72,25 @@ def test_a_question_whose_first_ran_out_is_put():
     assert words(it.step(61100, "line", "n")) == ["<> >"]
 
 
+def test_a_person_may_look_before_they_answer():
+    it = player()
+    assert words(it.step(1000, "line", "water the plants for 1 seconds")) == asks(1, 60)
+    assert words(it.step(1100, "line", "/show")) == ["water, with:", "  seconds=1", "<[y/N] >"]
+    assert words(it.step(1200, "line", "/trace"))[0] == "No tool has been called yet."
+    assert words(it.step(1300, "line", "/help"))[0].startswith("Type a message")
+    assert words(it.step(1400, "line", "/quit")) == ["Please answer y or n; the call waits (60 s left).", "<[y/N] >"]
+    assert words(it.step(1500, "line", "n"))[-1] == "<> >"
+    assert words(it.step(1600, "line", "/show 1")) == ["water, with:", "  seconds=1", "<> >"]
+    assert words(it.step(1700, "line", "/show 2"))[0] == 'Expected /show with a number from 1 (the last call) to 1, got "2".'
+
+
+def test_a_misspelt_command_has_its_did_you_mean():
+    it = player()
+    for at, (typed, meant) in enumerate((("/trcae", "/trace"), ("/tool", "/tools"), ("/statuss", "/status"), ("/hepl", "/help"), ("/memorx", "/memory"))):
+        assert words(it.step(1000 + at, "line", typed))[0] == 'No command "%s". Did you mean %s? /help lists them.' % (typed, meant)
+    assert words(it.step(2000, "line", "/nope"))[0] == 'No command "/nope". /help lists them.'
+
+
 def test_a_question_that_the_operator_answered_is_taken_back():
     it = player()
     it.step(1000, "record", water(1))

@@ -105,13 +105,50 @@ def test_values_are_written_alike_everywhere():
     assert call_text("water", {"seconds": 5, "a": "x"}) == 'water(a="x", seconds=5)'
 
 
+def test_a_call_is_shown_whole_while_it_fits_a_screen():
+    command = "x" * 1000 + "; rm -rf /"
+    assert call_text("exec", {"command": command}) == 'exec(command="%s")' % command
+    assert call_text("t", {"a": "x" * 1193}).count("x") == 1193 and "characters in all" in call_text("t", {"a": "x" * 1194})
+
+
+def test_of_a_longer_call_both_ends_and_the_length_are_shown():
+    said = call_text("exec", {"command": "ls" + "x" * 5000 + "; rm -rf /", "z": "short"}, "/show")
+    assert said.startswith('exec(command="lsxxx') and said.endswith('x; rm -rf /", z="short")')
+    assert "<... 5022 characters in all, shown by /show ...>" in said and len(said) < 1300
+    many = {"k%03d" % i: "x" * 100 for i in range(200)}
+    assert len(call_text("t", many)) < 2500
+
+
+def test_nothing_hides_in_what_a_person_decides_about():
+    assert call_text("e", {"c": "ls" + " " * 60 + "; rm"}) == 'e(c="ls<60 blanks>; rm")'
+    assert call_text("e", {"c": "a b   c\n\n\td\r"}) == 'e(c="a b   c\\n\\n\\td\\r")'
+    for c, said in (("\u200b", "\\u200b"), ("\u2060", "\\u2060"), ("\ufe0f", "\\ufe0f"), ("\u00a0", "\\xa0"), ("\u3000", "\\u3000"),
+                    ("\U000e0041", "\\U000e0041"), ("\u061c", "\\u061c"), ("\u202e", "\\u202e"), ("\u2028", "\\u2028")):
+        assert call_text("e", {"c": "l" + c + "s"}) == 'e(c="l' + said + 's")'
+    assert call_text("e", {'a="1", c': "x"}) == 'e("a=\\"1\\", c"="x")'
+    assert call_text("e", {"c": "\u6c34 na\u00efve \u20ac"}) == 'e(c="\u6c34 na\u00efve \u20ac")'
+
+
 def test_no_text_drives_a_terminal():
-    for plain in ("", "21 \u00b0C, na\u00efve \u2014 \u6c34 \U0001f331\n\tdone\n", "~", "\u00a0", "\u2029\u202f\u2065\u206a"):
+    for plain in ("", "21 \u00b0C, na\u00efve \u2014 \u6c34 \U0001f331\n\tdone\n", "~", "\u00a0", "\u202f",
+                  "\u2600\ufe0f \U0001f468\u200d\U0001f33e \U0001f3f3\ufe0f\u200d\U0001f308"):
         assert printable(plain.encode()) == plain.encode()
     for text, shown in (("a\x1b[2Jb\r\x00\x7f\u009b\u0080\u009fz", "a\\x1b[2Jb\\x0d\\x00\\x7f\\x9b\\x80\\x9fz"),
                         ('\x1e{"jsonrpc":"2.0"}\n', '\\x1e{"jsonrpc":"2.0"}\n'),
+                        ("a\u200db\ufe0f", "a\\u200db\\ufe0f"), ("\U0001f331\u200d\u200d", "\U0001f331\u200d\\u200d"),
                         ("\U0001f331\u6c34\u202a\u202egpj.\u2066x\u2069", "\U0001f331\u6c34\\u202a\\u202egpj.\\u2066x\\u2069")):
         assert printable(text.encode()) == shown.encode()
+
+
+def test_each_range_of_what_cannot_be_seen_is_written_out():
+    for first, last in ((0x200B, 0x200F), (0x2028, 0x202E), (0x2060, 0x206F), (0x61C, 0x61C), (0xFEFF, 0xFEFF), (0xE0000, 0xE007F), (0xAD, 0xAD),
+                        (0x34F, 0x34F), (0x180B, 0x180F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x80, 0x9F), (0xFFF9, 0xFFFB)):
+        for c in range(first, last + 1):
+            said = printable(("a" + chr(c) + "b").encode())
+            assert said.startswith(b"a\\") and said.endswith(b"b"), c
+        for c in (first - 1, last + 1):
+            if c not in (0xFE10, 0x7F, 0xE00FF, 0xDFFFF, 0x180A, 0xE01F0, 0xE0080, 0xFFF8):
+                assert printable(("a" + chr(c) + "b").encode()) == ("a" + chr(c) + "b").encode(), c
 
 
 def test_errors_carry_a_hint_in_their_data():

@@ -101,11 +101,15 @@ def test_an_admin_approves_and_a_user_does_not(started):
     world.until(lambda: len(server.sent) == 4)
     assert {text for _, text in texts(server)[2:]} == {"Only an admin approves."} and not world.ran
     server.message(66, "/approve " + number)
+    server.message(7, "/show " + number)
+    server.message(1, "/show " + number)
     server.message(1, "/approve 999")
-    server.message(1, "/approve " + number)
     world.until(lambda: len(server.sent) == 7)
-    assert world.ran == ["careful"] and texts(server)[4] == ("1", "Nothing waits under that number.")
-    assert {chat for chat, _ in texts(server)[5:]} == {"1", "7"}
+    assert texts(server)[4:] == [("7", "Only an admin approves."), ("1", "careful, with no argument"), ("1", "Nothing waits under that number.")]
+    assert not world.ran
+    server.message(1, "/approve " + number)
+    world.until(lambda: len(server.sent) == 9)
+    assert world.ran == ["careful"] and {chat for chat, _ in texts(server)[7:]} == {"1", "7"}
 
 
 def test_a_viewer_is_answered_and_no_tool_runs(started):
