@@ -1,7 +1,7 @@
 """``clawlite service install|remove|status|talk``: an agent that systemd starts, with the standard library alone.
 
-Without --tty nothing runs until somebody connects to the agent's socket, and it ends when they leave: an agent with a console and no
-other channel does nothing alone.  With --tty it serves that terminal (a UART, a USB gadget) from boot on.
+An agent with channels (cron, webhook, telegram, mqtt) runs from boot on; so does one with --tty, which serves that terminal (a UART, a
+USB gadget).  Of any other nothing runs until somebody connects to its socket, and it ends when they leave: it does nothing alone.
 As root these are units of the system that run as another user; else they are units of the user.
 """
 import os
@@ -17,8 +17,8 @@ USAGE = """usage: clawlite service install [IMAGE] [--tty DEVICE] [--as USER] [-
        clawlite service remove NAME [--dry-run] [--json]
        clawlite service status [NAME] [--json]
        clawlite service talk NAME"""
-HELP = """An agent that systemd starts. Without --tty: for whoever connects to its socket, one at a time. With it: on that terminal,
-from boot on. As root the units are the system's and run as --as USER (or who called sudo); else they are your own.
+HELP = """An agent that systemd starts. One with channels beside its console runs from boot on, and is started again when it ends;
+so does any with --tty, on that terminal. Else it is there for whoever connects to its socket, one at a time. As root the units are the system's and run as --as USER (or who called sudo); else they are your own.
 --writable DIR may be given again: folders that a system service may write to, beside its state."""
 BOOTED = "/run/systemd/system"          # sd_booted(3)
 SYSTEM = "/etc/systemd/system"
@@ -97,8 +97,15 @@ def install(name, options: dict, root=None) -> dict:
     for file in written:
         _check_ours(file["path"])
     systemctl = ["systemctl"] if root else ["systemctl", "--user"]
-    commands = [systemctl + ["daemon-reload"], systemctl + ["enable", service.main], systemctl + ["restart", service.main]]
-    following = "it serves %s" % service.tty if service.tty else "clawlite service talk %s" % service.name
+    old = _others(folder, service.name, [os.path.basename(file["path"]) for file in written])
+    commands = [systemctl + ["disable", "--now"] + [unit for unit in old if not unit.endswith("@.service")]] if old else []
+    commands += [systemctl + ["daemon-reload"], systemctl + ["enable", service.main], systemctl + ["restart", service.main]]
+    if service.tty:
+        following = "it serves %s" % service.tty
+    elif service.is_kept_up:
+        following = "it serves its channels; what it says: journalctl %s-u %s -f" % ("" if root else "--user ", service.main)
+    else:
+        following = "clawlite service talk %s" % service.name
     if not root:
         following += "; to keep it when nobody is logged in: sudo loginctl enable-linger $USER"
     found = {"name": service.name, "scope": "system" if root else "user", "user": service.user, "files": written, "commands": commands,
@@ -107,10 +114,27 @@ def install(name, options: dict, root=None) -> dict:
         _demand_systemd()
         _make_state(service)
         os.makedirs(folder, exist_ok=True)
+        if old:                         # it was of another kind: both at once would be two processes of one agent
+            run(commands[:1])
+            for unit in old:
+                os.remove(os.path.join(folder, unit))
         for file in written:
             _write(file["path"], file["text"])
-        run(commands)
+        run(commands[1:] if old else commands)
     return found
+
+
+def _others(folder: str, name: str, units: list) -> list:
+    """Return the units of the agent *name* in *folder* that are clawlite's and none of *units*.  Raises ``ClawError`` for somebody's own."""
+    found = [unit for unit in _units_of(name) if unit not in units and os.path.isfile(os.path.join(folder, unit))]
+    for unit in found:
+        _check_ours(os.path.join(folder, unit))
+    return found
+
+
+def _units_of(name: str) -> list:
+    """Return the names that units of the agent *name* may have."""
+    return ["clawlite-%s%s" % (name, end) for end in (".socket", "@.service", ".service")]
 
 
 def plan(name: str, options: dict, root: bool) -> units.Service:
@@ -118,10 +142,7 @@ def plan(name: str, options: dict, root: bool) -> units.Service:
     if not files.is_image(name):
         raise ClawError("%s is no image" % name if os.path.lexists(name) else "there is no image %s" % name, "build one first: clawlite build")
     image = files.open_image(name)
-    asleep = [kind for kind in ("cron", "webhook", "telegram", "mqtt") if kind in image.requires]
-    if asleep and "--tty" not in options:
-        raise ClawError("this service runs while somebody is connected, and between that its %s would sleep" % " and ".join(asleep),
-                        "give it a terminal (--tty DEVICE), or let a unit of your own start: clawlite run %s" % name)
+    lasts = any(kind in image.requires for kind in ("cron", "webhook", "telegram", "mqtt"))
     user = home = None
     if root:
         user, home = _account((options.get("--as") or [os.environ.get("SUDO_USER", "")])[-1])
@@ -140,7 +161,7 @@ def plan(name: str, options: dict, root: bool) -> units.Service:
     for word in words + paths + [tty or ""]:
         if any(ord(char) < 32 for char in word):
             raise ClawError("a path with control characters cannot stand in a unit: %r" % word)
-    return units.Service(image.agent.name, words, user, paths, tty, state)
+    return units.Service(image.agent.name, words, user, paths, tty, state, lasts)
 
 
 def _account(name: str) -> tuple:
@@ -198,7 +219,7 @@ def remove(name: str, options: dict, root=None) -> dict:
     """Remove the service of the agent *name*; its state stays.  Returns what ``install`` does, without user and next.  Raises ``ClawError``."""
     root = os.getuid() == 0 if root is None else root
     folder = SYSTEM if root else user_folder()
-    paths = [path for path in (os.path.join(folder, "clawlite-%s%s" % (name, end)) for end in (".socket", "@.service", ".service")) if os.path.isfile(path)]
+    paths = [path for path in (os.path.join(folder, unit) for unit in _units_of(name)) if os.path.isfile(path)]
     if not paths:
         raise _failure("no service of an agent %s is installed in %s" % (name, folder), "list them: clawlite service status")
     for path in paths:
@@ -256,6 +277,8 @@ def talk(name: str, paths=None) -> int:
         except OSError as e:
             error = e if error is None or e.errno != 2 else error       # one that is there says more than one that is not
     else:
+        if any(os.path.isfile(os.path.join(folder, "clawlite-%s.service" % name)) for folder in (SYSTEM, user_folder())):
+            raise _failure("the agent %s has no socket: it runs from boot on" % name, "write to it on a channel of its own, or on its terminal")
         raise _failure("the agent %s cannot be reached: %s" % (name, error.strerror), "is it installed? clawlite service status %s" % name)
     with line:
         poll = select.poll()

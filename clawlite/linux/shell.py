@@ -90,7 +90,7 @@ class Shell:
         self._ending = 0                # the exit code that a signal asked for
         self._leave_ms = None           # when a drain that an operator began is over, after a signal
         self._second, self._stamp = 0, ""
-        self.remote = None
+        self.remote = self.notifier = None
         if image.size_of(PROVIDERS):
             self.agent.prepare = self.reach
         image.workspace = workspace.folder(None, state_folder(image.agent.name), image)
@@ -131,6 +131,8 @@ class Shell:
 
     def leave(self):
         """End what is under way, and write what waits."""
+        if self.notifier:
+            self.notifier.stopping()
         self.handlers.close()
         if self.channels:
             self.channels.close()
@@ -156,6 +158,10 @@ class Shell:
             self.wire.flush(0)          # READY is said first
             from clawlite.linux.listening import channels_of
             self.channels = channels_of(self.agent, self.console is not None)
+        if "NOTIFY_SOCKET" in os.environ:
+            from clawlite.linux.notify import Notifier
+            self.notifier = Notifier(now_ms)
+            self.notifier.ready()
         gc.freeze()
         gc.enable()
 
@@ -177,6 +183,8 @@ class Shell:
         self.kept.poll()
         if self.channels:
             self.channels.poll()
+        if self.notifier:
+            self.notifier.poll()
         self.heed()
         if signals.terminated() and not self._ending:
             self.end_by(signals.terminated())
@@ -195,7 +203,8 @@ class Shell:
         """Return the monotonic time at which something is to be done, or None."""
         agent, first = self.agent, self.session.deadline()
         for at in (agent.deadline() if agent.tasks or not agent.is_ready else None, self.handlers.deadline(),
-                   self.channels.deadline() if self.channels else None, self._leave_ms):
+                   self.channels.deadline() if self.channels else None, self._leave_ms,
+                   self.notifier.deadline() if self.notifier else None):
             if at is not None and (first is None or at < first):
                 first = at
         return first

@@ -7,6 +7,12 @@
 3. No MemoryDenyWriteExecute: tools.py may use ctypes callbacks, which write code.
 4. A user's own manager may set little of it up (no mounts), and gets the part that needs no rights.
 """
+WATCHDOG_S = 300                # a tool at level none may hold the loop for so long: longer than any that works
+_KEPT_UP = ["Type=notify", "NotifyAccess=main", "WatchdogSec=%d" % WATCHDOG_S, "Restart=always", "RestartSec=2",
+            "# An image or a setting that is wrong stays wrong: exit code 2 is not tried again.", "RestartPreventExitStatus=2"]
+# Not with a terminal: a USB gadget's comes and goes with its cable.
+_START_LIMIT = ["# One that ends at once is given up after five starts in five minutes; systemctl reset-failed forgets them.",
+                "StartLimitIntervalSec=300", "StartLimitBurst=5"]
 MARK = "# clawlite's own, written by \"clawlite service install\"; remove it with \"clawlite service remove\"."
 
 _FOR_ALL = """\
@@ -45,22 +51,24 @@ class Service:
     words     list of str, the command that runs it, paths absolute
     user      who it runs as; None: the manager's own user, so these are units of that user
     writable  list of folders that it may write to, beside its temporary ones
-    tty       path of the terminal that it serves, or None: whoever connects to its socket
+    tty       path of the terminal that it serves, or None
     state     folder that agents' state lies in, or None for the default
+    lasts     True: it has channels of its own, which it serves from boot on; False without a tty: it serves who connects to its socket
     """
 
-    def __init__(self, name: str, words: list, user, writable: list, tty, state=None):
+    def __init__(self, name: str, words: list, user, writable: list, tty, state=None, lasts: bool = False):
         self.name, self.words, self.user, self.writable, self.tty, self.state = name, words, user, writable, tty, state
+        self.is_kept_up = bool(lasts or tty)
 
     @property
     def main(self) -> str:
-        """The unit that is enabled: with a terminal the service, else the socket."""
-        return "clawlite-%s.%s" % (self.name, "service" if self.tty else "socket")
+        """The unit that is enabled: the service where it runs from boot on, else the socket."""
+        return "clawlite-%s.%s" % (self.name, "service" if self.is_kept_up else "socket")
 
     def units(self) -> list:
         """Return [(file name, text)]."""
-        if self.tty:
-            return [(self.main, self._service("agent %s on %s" % (self.name, self.tty)))]
+        if self.is_kept_up:
+            return [(self.main, self._service("agent %s on %s" % (self.name, self.tty or "its channels")))]
         return [("clawlite-%s.socket" % self.name, self._socket()), ("clawlite-%s@.service" % self.name, self._service("agent %s" % self.name))]
 
     def _socket(self) -> str:
@@ -75,21 +83,26 @@ class Service:
         if self.tty:
             device = self.tty.rpartition("/")[2]
             lines += ["Conflicts=serial-getty@%s.service" % device, "After=serial-getty@%s.service" % device]
+        elif self.is_kept_up:
+            lines += _START_LIMIT
         lines += ["", "[Service]", "ExecStart=" + " ".join(quoted(word) for word in self.words)]
         if self.tty:
             # Plain lines without echo: who edits them is the console at the other end.
             lines += ["ExecStartPre=+/bin/stty -F %s 115200 sane -echo" % quoted(self.tty), "Environment=TERM=dumb", "TTYPath=%s" % self.tty,
-                      "StandardInput=tty", "StandardOutput=tty", "Restart=always", "RestartSec=2"]
+                      "StandardInput=tty", "StandardOutput=tty"]
+        elif self.is_kept_up:
+            lines += ["StandardInput=null", "StandardOutput=journal"]
         else:
             lines += ["StandardInput=socket", "StandardOutput=socket"]
         lines += ["StandardError=journal", "SuccessExitStatus=129 143"]     # docs/errors.md: SIGHUP and SIGTERM are no failures
+        lines += _KEPT_UP if self.is_kept_up else []
         if self.state:
             lines += ["Environment=" + quoted("CLAWLITE_STATE=" + self.state)]
         text = "\n".join(lines) + "\n" + _FOR_ALL
         if self.user:
             text += "User=%s\n" % self.user + _FOR_SYSTEM + "".join("ReadWritePaths=%s\n" % quoted(path) for path in self.writable)
             text += "DeviceAllow=%s rw\n" % self.tty if self.tty else ""
-        if self.tty:
+        if self.is_kept_up:
             text += "\n[Install]\nWantedBy=%s\n" % ("multi-user.target" if self.user else "default.target")
         return text
 

@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -13,13 +14,13 @@ import tty
 import channel_world
 import pytest
 import yaml
-from agents import ROOT, Agent, clawlite, environment, linux
+from agents import DEADLINE_S, ROOT, Agent, clawlite, environment, linux
 from slot_board import TOOLS, project
 from ssh_server import command
 
 from clawlite.core.errors import ClawError
 from clawlite.host import compiler
-from clawlite.linux import service, units
+from clawlite.linux import notify, service, units
 
 ANALYZE = shutil.which("systemd-analyze")
 FILES = ROOT / "firmware-host/raspberrypi"
@@ -56,7 +57,8 @@ def sample(**more) -> units.Service:
 # -- the units
 
 @pytest.mark.parametrize("more, scope", [({}, "--system"), ({"tty": "/dev/ttyS0"}, "--system"), ({"user": None}, "--user"),
-                                         ({"user": None, "tty": "/dev/ttyS0", "state": "/tmp/a b"}, "--user")])
+                                         ({"user": None, "tty": "/dev/ttyS0", "state": "/tmp/a b"}, "--user"),
+                                         ({"lasts": True}, "--system"), ({"user": None, "lasts": True}, "--user")])
 def test_systemd_finds_no_fault_with_them(tmp_path, more, scope):
     paths = []
     for name, text in sample(**more).units():
@@ -180,13 +182,100 @@ def test_what_cannot_be_installed_is_refused(machine, image, name, options, root
     assert not (machine / "calls").exists()
 
 
-def test_channels_that_would_sleep_are_refused(machine, tmp_path):
-    path = tmp_path / "cron.cbor"
+def cron_image(folder) -> str:
+    """Return the path of an image with a schedule."""
     cron = {"type": "cron", "transport": "polling", "trigger": {"schedule": "@daily"}}
-    path.write_bytes(compiler.build(channel_world.project(tmp_path / "cron", {"tick": cron})).data)
-    with pytest.raises(ClawError, match="its cron would sleep"):
-        service.install(str(path), {"--dry-run": []}, False)
-    assert service.install(str(path), {"--dry-run": [], "--tty": ["/dev/ttyGS0"]}, False)["dry_run"]
+    path = folder / "cron" / "claw.cbor"
+    made = compiler.build(channel_world.project(folder / "cron", {"tick": cron})).data
+    path.write_bytes(made)
+    return str(path)
+
+
+@pytest.mark.parametrize("root", [True, False])
+def test_an_agent_with_channels_runs_from_boot_on(machine, tmp_path, root):
+    found = service.install(cron_image(tmp_path), {"--as": ["daemon"]} if root else {}, root)
+    file, = found["files"]
+    lines = file["text"].splitlines()
+    for line in ("Type=notify", "NotifyAccess=main", "WatchdogSec=300", "Restart=always", "RestartPreventExitStatus=2", "StartLimitIntervalSec=300",
+                 "StartLimitBurst=5", "StandardInput=null", "StandardOutput=journal", "WantedBy=multi-user.target" if root else "WantedBy=default.target"):
+        assert line in lines, line
+    unit = "clawlite-%s.service" % found["name"]
+    assert calls(machine)[-1].endswith("restart " + unit) and "journalctl" in found["next"] and unit in found["next"]
+    assert lines.index("StartLimitBurst=5") < lines.index("[Service]")      # systemd reads it in [Unit] alone
+    with pytest.raises(ClawError, match="has no socket: it runs from boot on"):
+        service.talk(found["name"], [str(tmp_path / "no.sock")])
+
+
+def test_installed_as_another_kind_it_is_not_there_twice(machine, tmp_path):
+    folder = machine / "config/systemd/user"
+    image = cron_image(tmp_path)
+    name = service.install(image, {}, False)["name"]
+    for end in (".socket", "@.service"):                # of a version of this agent that had no channels
+        (folder / ("clawlite-%s%s" % (name, end))).write_text(units.MARK + "\n")
+    (machine / "calls").unlink()
+    service.install(image, {}, False)
+    assert [path.name for path in folder.iterdir()] == ["clawlite-%s.service" % name]
+    assert calls(machine)[0] == "--user disable --now clawlite-%s.socket" % name
+    (folder / ("clawlite-%s.socket" % name)).write_text("[Socket]\n")
+    with pytest.raises(ClawError, match="is not clawlite's"):
+        service.install(image, {}, False)
+
+
+class Manager:
+    """The end of the notification socket that systemd has."""
+
+    def __init__(self, path):
+        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._line.bind(path)
+        self._line.settimeout(DEADLINE_S)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._line.close()
+
+    def told(self) -> str:
+        return self._line.recv(4096).decode()
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_systemd_hears_that_it_is_ready_that_it_lives_and_that_it_ends(tmp_path, abstract):
+    path = "@clawlite-test-%d" % os.getpid() if abstract else str(tmp_path / "notify")
+    with Manager(path.replace("@", "\0")) as manager, open(os.devnull) as nothing:
+        process = subprocess.Popen(linux("run", cron_image(tmp_path)), stdin=nothing, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   env={**environment(tmp_path / "home"), "NOTIFY_SOCKET": path, "WATCHDOG_USEC": "200000"})
+        try:
+            assert [manager.told() for _ in range(4)] == ["READY=1", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1"]
+            process.send_signal(signal.SIGTERM)
+            while (said := manager.told()) == "WATCHDOG=1":
+                pass
+            assert said == "STOPPING=1" and process.wait(DEADLINE_S) == 143
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+@pytest.mark.parametrize("more, fed", [({}, False), ({"WATCHDOG_USEC": "10000000"}, True), ({"WATCHDOG_USEC": "10000000", "WATCHDOG_PID": "1"}, False),
+                                       ({"WATCHDOG_USEC": "soon"}, False), ({"WATCHDOG_USEC": "0"}, False)])
+def test_the_watchdog_is_fed_in_half_its_time_where_it_is_meant(tmp_path, monkeypatch, more, fed):
+    names = {"NOTIFY_SOCKET": str(tmp_path / "notify"), **more}
+    for name, value in names.items():
+        monkeypatch.setenv(name, value)
+    now = [1000]
+    with Manager(names["NOTIFY_SOCKET"]) as manager:
+        notifier = notify.Notifier(lambda: now[0])
+        assert not set(names) & set(os.environ)             # what the agent starts does not speak for it
+        notifier.ready()
+        assert manager.told() == "READY=1" and notifier.deadline() == (6000 if fed else None)
+        if fed:
+            assert manager.told() == "WATCHDOG=1"
+            for now[0], due in ((5999, 6000), (6000, 11000)):
+                notifier.poll()
+                assert notifier.deadline() == due
+            assert manager.told() == "WATCHDOG=1"
+    notifier.stopping()                     # its manager has gone: nobody is told, and nothing fails
 
 
 def test_no_systemd_no_service(machine, image, monkeypatch):
