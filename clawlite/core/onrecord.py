@@ -41,10 +41,15 @@ def begin(once):
 def end(once, result, error):
     """Return what goes on record of *once*, which has ended, or None: see ``Once.end``.
 
-    What ended before any gate said yes or no, as when the agent stops, did not run and is not remembered.
+    What ended before any gate said yes or no, as when the agent stops, did not run and is not remembered; nor is what there was no
+    room for just now, a limit of calls a minute among it: with the same id it runs later.
     """
     recall = once.recall
     begun = once.state == BEGUN
+    if error and error.data and (error.data.get("ran") is False or isinstance(error, Denied) and "limit" in error.data):
+        recall.forget(once)
+        recall.begun -= begun
+        return (GONE, once.id, None) if begun or once.waits else None
     if error and not begun and isinstance(error, (RequestError, InternalError)):
         recall.forget(once)
         return (GONE, once.id, None) if once.waits else None
@@ -92,6 +97,11 @@ def error(once):
     found = ClawError(once.answer["message"], "", once.answer.get("data"))
     found.code = once.answer["code"]
     return found
+
+
+def not_run(message: str, hint: str):
+    """Return the error of a call that found no room, or no time: its handler never began, and the same request may be sent again."""
+    return InvalidRequest(message, hint, {"ran": False})
 
 
 def full(calls: int, most: int, size: int, most_bytes: int, wait_ms: int):

@@ -8,7 +8,7 @@
 """
 from clawlite.core import policy
 from clawlite.core.effect import APPROVE, ASK, LOG, RESOLVE, RESUME, RUN, STORE
-from clawlite.core.errors import ClawError, InvalidParams, PolicyDenied, ProviderError, SandboxDenied, ToolTimeout
+from clawlite.core.errors import ClawError, InvalidParams, InvalidRequest, PolicyDenied, ProviderError, SandboxDenied, ToolTimeout
 from clawlite.core.image import ASKS, COMPOSITE, HAS_SIDE_EFFECTS, SKILL
 from clawlite.core.schema import check
 
@@ -233,7 +233,7 @@ def result_of(tool, outcome, image, event) -> Result:
 
 
 def _of_failure(image, tool, e, event: dict):
-    if isinstance(e, (ToolTimeout, ProviderError, SandboxDenied, InvalidParams)):
+    if isinstance(e, (ToolTimeout, ProviderError, SandboxDenied, InvalidParams, InvalidRequest)):
         raise e
     return _told(image, tool, "%s failed: %s" % (tool.name, e), event)
 

@@ -74,7 +74,7 @@ class Builtins:
     def job(self, task: int, name: str, arguments: dict, decided=None):
         """Return the sandbox's job for *name* (``linux.sandbox.jobs``); ``ended`` when it is over.  *decided*: see ``scope.Scope``.
 
-        Raises ``SandboxDenied`` for what the shell rules block, ``ClawError`` when too many programs run.
+        Raises ``SandboxDenied`` for what the shell rules block, ``InvalidRequest`` when too many programs run.
         """
         from clawlite.linux.sandbox.jobs import Builtin, Command
         if name in FILES:
@@ -83,7 +83,8 @@ class Builtins:
         argv = command_of(name, arguments, self._profile, self._automaton)
         if name == "spawn":
             if len(self._spawned) >= MAX_SPAWNED:
-                raise ClawError("%d programs run already; wait until one of them has ended" % MAX_SPAWNED)
+                from clawlite.core.onrecord import not_run
+                raise not_run("%d programs run already; wait until one of them has ended" % MAX_SPAWNED, "send it again then")
             self._spawned.add(task)
         return Command(argv)
 

@@ -87,7 +87,8 @@ class Fetcher:
         limit = min(MAX_BODY, profile.max_output_bytes or MAX_BODY)
         try:
             if len(self._running) >= MAX_AT_ONCE:
-                raise ClawError("%s: %d requests are under way, at most that many" % (tool, MAX_AT_ONCE), "ask again when one has ended")
+                from clawlite.core.onrecord import not_run
+                raise not_run("%s: %d requests are under way, at most that many" % (tool, MAX_AT_ONCE), "send it again when one has ended")
             if tool == "web-search":
                 fetch = _search(self._search, profile, arguments, due_ms)
             else:
@@ -224,7 +225,8 @@ def _fetch(profile, arguments: dict, injections, limit: int, due_ms: int) -> _Fe
 
 def _search(search, profile, arguments: dict, due_ms: int) -> _Fetch:
     if search is None:
-        raise ClawError("web-search: no search endpoint is configured", "set it in clawlite.toml: [search] endpoint")
+        raise SandboxDenied("web-search: no search endpoint is configured", "set it in clawlite.toml: [search] endpoint",
+                            {"tool": "web-search", "reason": "no search endpoint"})
     url = search.url(arguments["query"])
     rules = _Maker(profile) if address_of(url[1]) is not None else profile
     fetch = _Fetch("web-search", rules, url, "GET", [("Accept", "application/json")], search.injections(url[1]), fetch_search.MAX_ANSWER,

@@ -110,7 +110,8 @@ class Straight:
         if tool.flags & HAS_SIDE_EFFECTS and not shell.starting.may_begin(task, tool, arguments):       # it may never come back
             return None, self._now_ms
         if state["terminated"]:         # a turn may want its next tool before the loop sees the signal
-            return (False, ClawError("the agent is ending")), self._now_ms
+            from clawlite.core.onrecord import not_run
+            return (False, not_run("the agent is ending", "send it to the next one")), self._now_ms
         state["leave"], state["inside"] = self._leave, True     # as in signals.interruptible
         try:
             outcome = shell.handlers.start(task, tool, arguments, due_ms, now_ms())

@@ -137,7 +137,7 @@ def test_many_at_once(loop):
         for number in range(8):
             assert loop.it.start(number, rules(), "web-fetch", {"url": "http://127.0.0.1:%d/%d" % (port, number)}) is None
         done, error = loop.it.start(8, rules(), "web-fetch", {"url": "http://127.0.0.1:%d/" % port})
-        assert not done and "8 requests are under way" in error.message
+        assert not done and "8 requests are under way" in error.message and error.code == -32600 and error.data["ran"] is False
         ended = {}
         while len(ended) < 8:
             assert select.select([loop.reader], [], [], DEADLINE_S)[0]

@@ -33,6 +33,14 @@ def test_what_exceeds_the_calls_of_a_minute_is_refused(tmp_path, image):
         assert error["message"] == "Policy denied: tool_calls_per_minute is 2, and echo would exceed it" and agent.is_serving()
 
 
+def test_a_call_that_the_minute_refused_is_not_remembered(tmp_path, image):
+    """It did not run: once the minute is over, the same request does."""
+    with serve(tmp_path, image()) as agent:
+        assert calls(agent, 1, 2, 3) == [None, None, -32011]
+        assert calls(agent, 3) == [-32011]
+    assert [event.get("again") for event in log(tmp_path) if event["event"] == "tool.call"][-1] is None, "it was judged anew"
+
+
 def test_a_restart_does_not_reset_the_minute(tmp_path, image):
     image = image()
     with serve(tmp_path, image) as agent:

@@ -8,6 +8,8 @@ from agents import Agent, eventually, linux, tool_call
 
 from clawlite.host.build import build_beside
 from clawlite.linux.precheck import check
+from clawlite.linux.builtin import MAX_SPAWNED
+from clawlite.linux.sandbox.engine import MAX_CALLS, MAX_QUEUE
 from clawlite.linux.sandbox.jobs import modules_of
 
 FUNCTIONS = '''import os
@@ -57,6 +59,15 @@ def ask() -> str:
     return "it said " + said
 
 
+def hold() -> str:
+    """Count, and wait for a file."""
+    with open("/workspace/count", "a") as file:
+        file.write("x")
+    while not os.path.exists("/workspace/go"):
+        time.sleep(0.02)
+    return "held"
+
+
 def leave() -> str:
     """End the process."""
     os._exit(3)
@@ -64,12 +75,14 @@ def leave() -> str:
 SCOPED = {"filesystem": {"mode": "scoped", "mount_paths": [{"path": "/workspace", "permissions": "rw"}, {"path": "/usr/share", "permissions": "ro"}]}}
 
 
-def project(folder, capabilities=None, settings: str = "", sandbox=True):
+def project(folder, capabilities=None, settings: str = "", sandbox=True, builtin: str = None):
     """Write and build an agent at level process; return its image."""
     spec = {"identity": {"inline": {"personality": "x", "autonomy": "autonomous"}},
             "providers": [{"inline": {"protocol": "custom", "endpoint": "builtin:reflex", "model": "m", "auth": {"type": "none"}}}],
             "tools": [{"inline": {"name": "brief", "description": "Sleep", "timeout_ms": 50, "input_schema": {"type": "object", "required": ["ms"], "properties": {"ms": {"type": "integer"}}}}}],
             "policies": [{"inline": {"rules": [{"id": "all", "action": "allow", "scope": "all"}]}}]}
+    if builtin:
+        spec["tools"].append("claw://registry/clawlite/%s@1.0.0" % builtin)
     if sandbox:
         spec["sandbox"] = {"inline": {"name": "box", "level": "process", "capabilities": SCOPED if capabilities is None else capabilities}}
     folder.mkdir()
@@ -152,6 +165,38 @@ def test_arguments_that_the_sandbox_forbids_are_32010_before_anything_runs(tmp_p
     with Served(project(tmp_path / "p"), tmp_path / "home") as served:
         error = served.call(name, **arguments)["error"]
         assert error["code"] == -32010 and said in error["message"] and error["data"]["reason"]
+
+
+def test_a_call_that_found_no_room_is_refused_and_runs_when_it_comes_again(tmp_path):
+    """9.3.2 ``context.request_id``: a refusal that is not the tool's own is not remembered under it."""
+    most, work = MAX_CALLS + MAX_QUEUE, tmp_path / "home/state/boxed/workspace"
+    with Served(project(tmp_path / "p"), tmp_path / "home") as served:
+        for number in range(1, most + 2):
+            served.agent.line(json.dumps(dict(tool_call("hold", {}, number), id=number)))
+        refused = served.agent.message(60)
+        assert refused["id"] == most + 1 and refused["error"]["code"] == -32600, refused
+        assert "wait for their turn" in refused["error"]["message"]
+        (work / "go").write_text("")
+        answers = [served.agent.message(60) for _ in range(most)]
+        assert {answer["id"] for answer in answers} == set(range(1, most + 1)) and not any(answer["result"]["isError"] for answer in answers)
+        served.agent.line(json.dumps(dict(tool_call("hold", {}, most + 1), id="again")))
+        again = served.agent.message(60)
+        assert again["id"] == "again" and again["result"]["content"][0]["text"] == "held"
+        assert (work / "count").read_text() == "x" * (most + 1), "each ran once"
+
+
+def test_a_turn_of_programs_beyond_the_limit_is_refused_and_forgotten(tmp_path):
+    """Spawned programs have a limit of their own, below that of the sandbox."""
+    capabilities = dict(SCOPED, shell={"mode": "full"})
+    with Served(project(tmp_path / "p", capabilities, builtin="spawn"), tmp_path / "home") as served:
+        for number in range(1, MAX_SPAWNED + 2):
+            served.agent.line(json.dumps(dict(tool_call("spawn", {"command": "sh", "args": ["-c", "until [ -e go ]; do sleep 0.02; done"]}, number), id=number)))
+        refused = served.agent.message(30)
+        assert refused["id"] == MAX_SPAWNED + 1 and refused["error"]["code"] == -32600, refused
+        (tmp_path / "home/state/boxed/workspace/go").write_text("")
+        assert all("result" in served.agent.message(30) for _ in range(MAX_SPAWNED))
+        served.agent.line(json.dumps(tool_call("spawn", {"command": "sh", "args": ["-c", "until [ -e go ]; do sleep 0.02; done"]}, MAX_SPAWNED + 1)))
+        assert "result" in served.agent.message(30)
 
 
 def test_no_sandbox_is_the_most_restrictive_one(tmp_path):

@@ -5,6 +5,7 @@
    memory, environment or descriptors is in it.  A server that died is started again by the next call.
 3. What a child says is a stranger's: its length is bounded, its JSON is read strictly, and descriptors that it sends are dropped.
 4. The agent is made non-dumpable: no process of the same user reads its memory, environment or descriptors from /proc.
+5. ``MAX_CALLS`` run at once, ``MAX_QUEUE`` wait for their turn in the order in which they came, and one more is refused.
 """
 import array
 import os
@@ -21,6 +22,7 @@ from clawlite.linux.sandbox.planned import Planned
 from clawlite.linux.wire import now_ms as clock
 
 MAX_CALLS = 16
+MAX_QUEUE = 64                  # calls that wait for one of those to end; each holds its arguments
 MAX_RESULT = 4194304            # bytes of JSON that a function may return, where the profile gives no more
 MAX_MESSAGE = 65536
 MAX_MESSAGE_TEXT = 4000         # characters of an error's message, and of its hint
@@ -61,6 +63,7 @@ class Engine:
         self._plans = Planned(workspace, self._hidden, relaxed)
         self._modules, self._bubblewrap = list(modules), bubblewrap
         self._calls = {}                # number -> _Call
+        self._queue = []                # (number, profile, job, ms that it may take or None) of those that wait, the oldest first
         self._lines = {}                # fd -> (call, is the warden's)
         self._ended = []
         self._server = None             # (pid, socket)
@@ -79,12 +82,18 @@ class Engine:
         self._epoll.register(self._server[1], select.EPOLLIN)
 
     def start(self, number: int, profile, job, due_ms, now_ms: int):
-        """Start *job*; return None when it goes on (see ``poll``), else its outcome.
+        """Start *job*, or let it wait for its turn; return None when it goes on (see ``poll``), else its outcome.
 
-        number  int, by which the outcome comes back;  due_ms  monotonic time of its end, or None
+        number  int, by which the outcome comes back;  due_ms  monotonic time of its end, or None: the time that it waits does not count
         """
-        if len(self._calls) >= MAX_CALLS:
-            return False, ClawError("%d calls run in sandboxes already" % MAX_CALLS, "try again when one of them has ended")
+        if not self._queue and len(self._calls) < MAX_CALLS:
+            return self._start(number, profile, job, due_ms, now_ms)
+        if len(self._queue) >= MAX_QUEUE:
+            return False, _not_run("%d calls run in sandboxes, and %d wait for their turn" % (MAX_CALLS, MAX_QUEUE), "send it again when some of them have ended")
+        self._queue.append((number, profile, job, None if due_ms is None else max(due_ms - now_ms, 0)))
+        return None
+
+    def _start(self, number: int, profile, job, due_ms, now_ms: int):
         try:
             if profile.network and self._proxy is None:
                 raise self._denied(profile, "its children would need a proxy", ["proxy"], "set the sandbox's network to deny")
@@ -98,7 +107,7 @@ class Engine:
             return False, InvalidParams("the arguments are not JSON values: %s" % e)
         except OSError as e:
             self._lose()
-            return False, ClawError("the sandbox cannot be started: %s" % e.strerror, "try again, or see: clawlite doctor")
+            return False, _not_run("the sandbox cannot be started: %s" % e.strerror, "send it again, or see: clawlite doctor")
         return None
 
     def _begin(self, number: int, profile, job, timeout_ms, packed: bytes, now_ms: int) -> _Call:
@@ -156,16 +165,23 @@ class Engine:
         for call in list(self._calls.values()):
             if call.late_ms is not None and now_ms >= call.late_ms:
                 self._end(call, (False, ToolTimeout("the call did not end in time and was ended with its sandbox")))
+        while self._queue and len(self._calls) < MAX_CALLS:
+            number, profile, job, left_ms = self._queue.pop(0)
+            outcome = self._start(number, profile, job, None if left_ms is None else now_ms + left_ms, now_ms)
+            if outcome is not None:
+                self._ended.append((number, outcome))
         ended, self._ended = self._ended, []
         return ended
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call is under way."""
-        return bool(self._calls)
+        """Whether a call is under way, or waits for its turn."""
+        return bool(self._calls or self._queue)
 
     def deadline(self):
         """Return the monotonic time at which ``poll`` has something to do although nothing is readable, or None."""
+        if self._queue and len(self._calls) < MAX_CALLS:
+            return 0                    # one was cancelled: there is room for who waits
         late = [call.late_ms for call in self._calls.values() if call.late_ms is not None]
         return min(late) if late else None
 
@@ -174,9 +190,11 @@ class Engine:
         call = self._calls.get(number)
         if call is not None:
             self._drop(call)
+        self._queue = [entry for entry in self._queue if entry[0] != number]
 
     def close(self):
         """End all calls and the server, and wait until they are gone."""
+        self._queue = []
         for call in list(self._calls.values()):
             self._drop(call)
         self._lose()
@@ -219,7 +237,8 @@ class Engine:
 
     def _broken(self, call, is_unread: bool):
         """The warden has gone.  A call that it had not begun is begun again, once: the server was killed with it."""
-        if call.again is not None and is_unread:
+        is_new = call.again is not None and is_unread
+        if is_new:
             timeout_ms, now_ms = call.again
             self._drop(call)
             try:
@@ -227,7 +246,8 @@ class Engine:
                 return
             except (ClawError, OSError):
                 self._calls[call.number] = call
-        self._end(call, (False, ClawError("the sandbox ended before its call did", "try again")))
+        error = (_not_run if is_new else ClawError)("the sandbox ended before its call did", "send it again" if is_new else "try again")
+        self._end(call, (False, error))
 
     def _child(self, call, data: bytes):
         kind = data[:1]
@@ -340,6 +360,11 @@ class Engine:
             select.select([self._server[1]], [], [], 10)
             self._hear()
         return report(self, self._found, self._uid)
+
+
+def _not_run(message: str, hint: str):
+    from clawlite.core.onrecord import not_run
+    return not_run(message, hint)
 
 
 def _error(value: dict, is_maker: bool) -> ClawError:

@@ -11,9 +11,10 @@ import time
 import pytest
 from sandboxes import WAIT_S, Player, profile
 
-from clawlite.core.errors import ClawError, InvalidParams, ToolTimeout
-from clawlite.linux.sandbox.engine import MAX_CALLS, Engine
+from clawlite.core.errors import ClawError, InvalidParams, InvalidRequest, ToolTimeout
+from clawlite.linux.sandbox.engine import MAX_CALLS, MAX_QUEUE, Engine
 from clawlite.linux.sandbox.jobs import Builtin, Command, Function
+from clawlite.linux.wire import now_ms
 
 
 @contextlib.contextmanager
@@ -133,14 +134,33 @@ def test_a_cancelled_call_says_nothing_more(player, engine):
     assert number not in player.outcomes and not engine.is_busy
 
 
-def test_several_at_once_and_one_too_many(player, engine):
-    numbers = [player.start(profile(), _shell("read x < fifo; echo $x")) for _ in range(MAX_CALLS)]
-    assert player.outcomes == {}
+def test_calls_beyond_those_at_once_wait_and_one_too_many_is_refused(player, engine):
+    numbers = [player.start(profile(), _shell("sleep 600")) for _ in range(MAX_CALLS + MAX_QUEUE)]
+    assert player.outcomes == {} and engine.is_busy
     good, error = player.run(profile(), _shell("true"))
-    assert not good and str(MAX_CALLS) in error.message
+    assert not good and isinstance(error, InvalidRequest) and error.data["ran"] is False and str(MAX_QUEUE) in error.message
+    engine.cancel(numbers.pop())
+    numbers.append(player.start(profile(), _shell("sleep 600")))
+    assert player.outcomes == {}, "the place of one that was cancelled is free"
     for number in numbers:
         engine.cancel(number)
+    assert not engine.is_busy
     assert player.run(profile(), _shell("true"))[0]
+
+
+def test_those_that_wait_run_in_their_order_and_the_wait_takes_nothing_of_their_time(player, engine):
+    held = [player.start(profile(), _shell("sleep 600")) for _ in range(MAX_CALLS)]
+    waiting = [player.start(profile(), _shell("echo %d >> order" % at), now_ms() + 60000) for at in range(4)]
+    gone = player.start(profile(), _shell("echo gone >> order"))
+    late = player.start(profile(), _shell("echo late >> order"), now_ms())
+    engine.cancel(gone)
+    engine.cancel(held.pop())
+    assert engine.deadline() == 0, "there is room: the loop need not wait for anything"
+    assert all(player.wait(number)[0] for number in waiting)
+    assert isinstance(player.wait(late)[1], ToolTimeout), "its time was over before it came"
+    assert player.run(profile(), _shell("cat order"))[1]["output"].split()[:4] == ["0", "1", "2", "3"]
+    for number in held:
+        engine.cancel(number)
 
 
 def test_a_function_returns_its_value(player):
