@@ -12,9 +12,10 @@ SEED    ?= $(shell date +%Y%m%d)
 JOBS    ?= 2
 PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p no:cacheprovider
 WORDS32 := build/words32
+STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-core test-main ip words32 sshd mosquitto bubblewrap strace test-ext compiler accel report soak kernels bench clean
+.PHONY: help venv run test test-core test-main ip words32 stubs apis sshd mosquitto bubblewrap strace test-ext compiler accel report soak kernels bench clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -44,7 +45,7 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 	$(MAKE) -s test-main TESTS="tests/core tests/device/test_core_on_micropython.py" || rc=1; $(MAKE) -s report; exit $$rc
 
 test-main: TESTS ?= tests
-test-main: words32 sshd ip mosquitto bubblewrap strace
+test-main: words32 stubs sshd ip mosquitto bubblewrap strace
 	@echo "== CPython, pure Python, and all that starts from it"; mkdir -p $(RESULTS)
 	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) --numprocesses $(JOBS) --dist loadfile $(TESTS)
 
@@ -99,6 +100,16 @@ words32: $(STAMP)
 		mkdir -p $(WORDS32); export NODE_EXTRA_CA_CERTS="$${NODE_EXTRA_CA_CERTS:-$$(ls $(CA_FILE) 2>/dev/null)}"; \
 		PATH="$$PATH:$(CURDIR)/$(BIN)" npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
 		--prefix $(WORDS32) $(PORT)@1.27.0 >/dev/null; } || echo "No MicroPython with 32-bit words here: its tests are skipped."
+
+# What the ports of MicroPython have: their stub packages, of which none is installed (tests/board_apis.py).
+stubs: $(STAMP)
+	@$(BIN)/python tests/board_apis.py --check 2>/dev/null || { rm -rf $(STUBS); mkdir -p $(STUBS); \
+		$(BIN)/python tests/board_apis.py --requirements >$(STUBS)/wanted.txt && \
+		$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(STUBS) -r $(STUBS)/wanted.txt; } || \
+		echo "No stub packages of MicroPython here: their test is skipped."
+
+apis: stubs             ## write clawlite/host/apis.json anew: what the ports of MicroPython have
+	@$(BIN)/python tests/board_apis.py
 
 # A compiler alone is not enough: a fresh Debian has gcc without Python.h.
 HEADERS  = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')

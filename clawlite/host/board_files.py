@@ -7,12 +7,13 @@
     /claw-a.cbor                            the image
     /main.py                                starts all that when the board boots
 """
+import ast
 import hashlib
 import os
 
 from clawlite.core.errors import ImageMismatch
 from clawlite.core.image import Image
-from clawlite.host import firmware, inspection, slot
+from clawlite.host import apis, firmware, inspection, slot
 from clawlite.host.data import firmware_dir
 from clawlite.host.programs import program
 
@@ -26,15 +27,25 @@ def board_files(image: str, folder: str, profile=None) -> list[tuple[str, str]]:
     image    path of the image, with tools.py beside it
     folder   what is compiled goes there; it is empty
     profile  of the board (board_profile.py), or None: any board
-    Raises ``ClawError`` when mpy-cross is missing, ``ImageError``, ``ImageMismatch`` for a tools.py of another build.
+    Raises ``ClawError`` when mpy-cross is missing or the code asks MicroPython for what this board lacks, ``ImageError``,
+    ``ImageMismatch`` for a tools.py of another build.
     """
     having = parts_of(image)
     *found, start = runtime_files(folder, having + slot.of_board(profile))
+    _check_api([os.path.basename(path) for path, _ in found], profile)
     with open(os.path.join(folder, slot.PARTS), "w", encoding="ascii") as file:
         file.write(" ".join(having))
     found.append((file.name, f"{SLOT}/{slot.PARTS}"))
     found += [(path, f"{SLOT}/{name}") for path, name in companions(image)]
     return found + [(image, f"{SLOT}.cbor"), start]
+
+
+def _check_api(names: list, profile):
+    """Raise ``ClawError`` when a file of these asks MicroPython for something that the board does not have (apis.py)."""
+    boot = {name: ast.parse((firmware_dir() / "micropython" / "boot" / f"{name}.py").read_text()) for name in _CHOOSERS}
+    asked = apis.uses(boot | {"main": ast.parse(firmware.linked()[0]["main"])}) | firmware.uses()
+    what = f"the board {profile.name}" if profile else "any board"
+    apis.check(asked, [name.rpartition(".")[0] for name in names], profile and profile.api, what)
 
 
 def parts_of(image: str) -> list[str]:

@@ -99,6 +99,7 @@ class Profile(Strict):
     flash_bytes: Amount | None = None       # of the file system that the agent lies in; absent: more than an agent needs
     usb: list[USBId] | None = None          # of its serial device
     chip: Literal["rp2040", "rp2350", "esp32", "esp32s3", "esp32c3", "esp32c6"] | None = None   # whose firmware it takes (firmware_file.py)
+    api: Text | None = None                 # the stub package of its firmware, in apis.json
     unchecked: list[Text] | None = None
 
     @staticmethod

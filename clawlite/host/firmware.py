@@ -1,15 +1,16 @@
 """What a MicroPython board gets: the core and its shell, linked and compiled to ``.mpy`` at -O3."""
 import ast
 import functools
+import json
 import os
 import pathlib
 import subprocess
 
 import clawlite.core
 from clawlite.core.errors import ClawError
-from clawlite.host import firmware_cache
+from clawlite.host import apis, firmware_cache
 from clawlite.host.data import firmware_dir
-from clawlite.host.link import Linker
+from clawlite.host.link import Linker, LinkError
 from clawlite.host.rare import RareError, split
 from clawlite.host.rename import rename
 from clawlite.host.sentences import take_out
@@ -107,23 +108,31 @@ def linked(more: dict = {}) -> tuple[dict[str, str], bytes]:
     more  {module: path} of others that use the core, a benchmark's: their own names stay
     Cost  some seconds, once for the same sources (firmware_cache.py).
     """
-    return _linked(tuple(sorted(more.items())))
+    return _linked(tuple(sorted(more.items())))[:2]
+
+
+def uses() -> dict[str, list]:
+    """Return what each linked module asks of MicroPython (``apis.uses``).  Cost  that of ``linked``."""
+    return _linked(())[2]
 
 
 @functools.cache
-def _linked(more: tuple) -> tuple[dict[str, str], bytes]:
+def _linked(more: tuple) -> tuple[dict[str, str], bytes, dict]:
     more = dict(more)
     key = firmware_cache.key({**sources(), **more}, "linked", *more)
     found = firmware_cache.fetch(key)
     if found is None:
-        texts, sentences = _link(more)
-        found = {"sentences": sentences, **{name + ".py": text.encode() for name, text in texts.items()}}
+        texts, sentences, asked = _link(more)
+        found = {"sentences": sentences, "uses": json.dumps(asked).encode(), **{name + ".py": text.encode() for name, text in texts.items()}}
         firmware_cache.keep(key, found)
-    return {name[:-3]: data.decode() for name, data in found.items() if name != "sentences"}, found["sentences"]
+    return {name[:-3]: data.decode() for name, data in found.items() if name.endswith(".py")}, found["sentences"], json.loads(found["uses"])
 
 
-def _link(more: dict) -> tuple[dict[str, str], bytes]:
-    linker = Linker({**sources(), **more}, UNITS, CALLED_BY_NAME)
+def _link(more: dict) -> tuple[dict[str, str], bytes, dict]:
+    own = {**sources(), **more}
+    if taken := sorted(set(own) & set(apis.names_of())):
+        raise LinkError(f"{taken[0]}: MicroPython has a module of that name, which is never linked")
+    linker = Linker(own, UNITS, CALLED_BY_NAME)
     sentences = take_out({name: module.tree for name, module in linker.modules.items()}, KEEP_SENTENCES)
     trees = {name: ast.parse(text) for name, text in linker.link().items()}
     split(trees, {group: [linker.place(module, name) for module, names in of.items() for name in names.split()] for group, of in RARE.items()},
@@ -132,8 +141,9 @@ def _link(more: dict) -> tuple[dict[str, str], bytes]:
     _enter(trees["base"], linker.new_names["memory", "_OCCASIONAL"],
            [group for group in RARE if group not in STAY + STAGES + WITH_A_STAGE and group not in linker.modules and group not in UNITS])
     _enter(trees["base"], linker.new_names["memory", "_STAGES"], STAGES + WITH_A_STAGE)
+    asked = apis.uses(trees)
     rename(trees, CALLED_BY_NAME + ENTRIES + tuple(more), SEEN_BY_MAKERS)
-    return {name: ast.unparse(tree) for name, tree in trees.items()}, sentences
+    return {name: ast.unparse(tree) for name, tree in trees.items()}, sentences, asked
 
 
 def _enter(base, name: str, groups) -> None:

@@ -16,9 +16,10 @@ on_miss = None                  # function(), called once before such work is do
 
 
 def key(sources: dict, *more: str) -> str:
-    """Return the key of what is made of *sources*, {module: path}, by these modules of the host, and of what *more* says."""
+    """Return the key of what is made of *sources*, {module: path}, by these modules of the host and what they know of ports, and of what *more* says."""
+    here = pathlib.Path(__file__).parent
     digest = hashlib.sha256(repr((__version__, sys.version_info[:3], more)).encode())
-    for name, path in sorted(sources.items()) + [("", path) for path in sorted(pathlib.Path(__file__).parent.glob("*.py"))]:
+    for name, path in sorted(sources.items()) + [("", path) for path in sorted([*here.glob("*.py"), here / "apis.json"])]:
         digest.update(b"\0%s\0%s" % (name.encode(), hashlib.sha256(pathlib.Path(path).read_bytes()).digest()))
     return digest.hexdigest()
 

@@ -5,24 +5,20 @@ nothing to do with each other.  All of them share one row: names that every firm
 ``_1``, ``_2``, ...
 
 1. An attribute is renamed when a class of ours defines it: by a method, in its body, or by ``self.name = ...``.  Names that
-   something of MicroPython's own has stay (``FOREIGN``, and what is asked of a module that is not ours), and so do those
-   that ``getattr`` and its like are asked for.
+   an object of Python's or of any port's has stay (``FOREIGN``, see apis.py), and so does what is asked of a module that is not
+   ours, and what ``getattr`` and its like are asked for.
 2. Attributes of one family of classes (by inheritance) get different names; those of different families may share one,
    unless somebody sets it from outside: then whose it is cannot be read.  So nobody may try whether an object has one.
 3. Top-level names are numbered in each module; imports follow.  A local name keeps its name: it costs nothing.
 """
 import ast
-import hashlib
-import io
 import itertools
-import select
-import socket
 
 from clawlite.core.errors import ClawError
+from clawlite.host import apis
+from clawlite.host.apis import BY_STRING
 
-_TYPES = (str, bytes, bytearray, memoryview, list, dict, tuple, set, int, float, type, type(i for i in ()), OSError, StopIteration,
-          io.FileIO, io.TextIOWrapper, socket.socket, type(select.poll()), type(hashlib.sha256()))
-FOREIGN = frozenset(name for kind in _TYPES for name in dir(kind)) | {"readinto", "readline", "ipoll", "pend_throw"}
+FOREIGN = frozenset(apis.attributes())
 # Of the names that an .mpy file refers to by number (py/makeqstrdata.py, static_qstr_list) those that are no built-in function.
 IN_FIRMWARE = """append bytecode clear close copy count end endswith extend find format from_bytes get index insert isalpha isdigit
 islower isspace isupper items join key keys little lower lstrip main micropython pop popitem read readinto readline remove replace
@@ -33,7 +29,6 @@ IN_FIRMWARE_TOO = """abs all any ArithmeticError AssertionError AttributeError B
 EOFError eval exec Exception GeneratorExit getattr globals hasattr hash id ImportError IndentationError IndexError int isinstance issubclass
 iter KeyError len list locals LookupError map NameError next NoneType NotImplementedError object open ord OSError OverflowError pow print
 range repr round RuntimeError set setattr sorted str sum super SyntaxError SystemExit tuple type TypeError ValueError zip""".split()
-_BY_STRING = ("getattr", "hasattr", "setattr", "delattr")
 
 
 def rename(trees: dict, plain: tuple = (), open: tuple = ()) -> None:
@@ -97,7 +92,7 @@ def _attributes(trees: dict, open: tuple) -> dict:
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in foreign:
                 kept.add(node.attr)
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _BY_STRING:
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BY_STRING:
                 asked |= {argument.value for argument in node.args if isinstance(argument, ast.Constant)}
     kept |= asked
     kept |= {name for family in families for module, names in family if module in open for name in names if name[0] != "_"}

@@ -8,7 +8,7 @@ import ast
 import functools
 import importlib.util
 
-from clawlite.host import firmware
+from clawlite.host import apis, firmware
 from clawlite.host.data import firmware_dir
 
 # {linked module: the parts that must all be there}; the last three come from the board, not from the image.
@@ -43,7 +43,7 @@ def of_board(profile=None) -> list[str]:
     """Return the parts that a board has, whatever its image; None: all that any has.  Where MicroPython has pins, they are real."""
     if profile is None:
         return list(OF_BOARDS)
-    return (["bank"] if profile.pins.simulated else ["machine"]) + (["wifi"] if "wifi" in profile.network.links else [])
+    return (["bank"] if profile.pins.simulated else ["machine"]) + (["wifi"] if "wifi" in profile.network.links and "network" in apis.names_of(profile.api) else [])
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """How a board begins: its agent, what was under way at its last end, the console, the watchdog, Wi-Fi.  Loaded once, and dropped."""
 import os
+import sys
 
 
 def begin(device):
@@ -15,8 +16,16 @@ def begin(device):
         device.uplink.call()
     _join(device)
     if device.watchdog_ms:              # what takes seconds is behind us: the start, and the radio's
+        _arm(device)
+
+
+def _arm(device):
+    """Start the watchdog, or say why there is none."""
+    try:
         from machine import WDT
         device.watchdog = WDT(timeout=device.watchdog_ms)
+    except (ImportError, OSError, ValueError) as e:
+        sys.stderr.write("clawlite: there is no watchdog of %d ms here: %s\n" % (device.watchdog_ms, e))
 
 
 def _join(device):

@@ -7,9 +7,12 @@ _ASK_MS = 60000
 
 
 class Clock:
+    """now: milliseconds, as they were when they were asked for last;  begins_s: when they began, on a board that has no clock to set."""
+    begins_s = None
+
     def __init__(self):
         self._ticks = time.ticks_ms()
-        self.now = self._due = 0        # now: as it was when it was asked for last
+        self.now = self._due = 0
 
     def now_ms(self) -> int:
         """Return monotonic milliseconds that never wrap: ``ticks_ms`` does, on a board after 12 days."""
@@ -21,7 +24,7 @@ class Clock:
     def epoch_s(self):
         """Return seconds since 1970, or None while nobody has set the clock."""
         now = int(time.time()) + (_EPOCH_2000 if time.gmtime(0)[0] == 2000 else 0)
-        return now if now > _SET else None
+        return now if now > _SET else None if self.begins_s is None else self.begins_s + self.now_ms() // 1000
 
     def both(self) -> tuple:
         """Return (monotonic ms, seconds since 1970 or None)."""

@@ -27,11 +27,14 @@ def heard(device, data: bytes):
 
 
 def set_clock(device, epoch_s: int):
-    """Set the clock of this board to these seconds since 1970, unless it is set.  Raises ``ImportError`` where a port cannot."""
+    """Set the clock of this board to these seconds since 1970, unless it is set; where a board has none, the agent counts on from here."""
     if device.epoch_s() is not None:
         return
-    from machine import RTC
-    at = time.gmtime(epoch_s - (_EPOCH_2000 if time.gmtime(0)[0] == 2000 else 0))
-    RTC().datetime((at[0], at[1], at[2], at[6] + 1, at[3], at[4], at[5], 0))
+    try:
+        from machine import RTC
+        at = time.gmtime(epoch_s - (_EPOCH_2000 if time.gmtime(0)[0] == 2000 else 0))
+        RTC().datetime((at[0], at[1], at[2], at[6] + 1, at[3], at[4], at[5], 0))
+    except (AttributeError, ImportError, OSError):
+        device.clock.begins_s = epoch_s - device.now_ms() // 1000
     if device.session:
         device.session.set_clock(epoch_s, device.now_ms())

@@ -2,9 +2,10 @@
 
 1. /wifi.json says the networks (clawlite/host/provision.py); they are tried in its order, TRY_MS each, and after the last comes
    a pause that doubles, up to 5 minutes.  A network that is lost is joined again.  The agent serves all that while.
-2. What blocks: switching the radio on, once (on rp2 some 2 s, its firmware is loaded), before the watchdog is armed.
+2. What blocks: switching the radio on (on rp2 some 2 s, its firmware is loaded), before the watchdog is armed.  A radio that cannot
+   be switched on is tried again like a network.
 3. An answer by NTP counts when it gives back the random number that was asked with (RFC 5905, 7.3).
-Loaded where there are a module ``network`` and the file.  A password is handed to the radio and nowhere else.
+Loaded where there are a radio (``network.WLAN``) and the file.  A password is handed to the radio and nowhere else.
 """
 import select
 import socket
@@ -13,6 +14,7 @@ import struct
 import network
 from clawlite.core.errors import ClawError
 from jsontext import loads
+from network import STA_IF, WLAN
 from stdio import chance
 
 TRY_MS = 20000
@@ -74,10 +76,13 @@ class Wifi:
 
     def _step(self, now_ms: int):
         if self._wlan is None:
-            if self._country:
+            if self._country and hasattr(network, "country"):
                 network.country(self._country)
-            self._wlan = network.WLAN(network.STA_IF)
-            self._wlan.active(True)
+            if self._device.watchdog:
+                self._device.watchdog.feed()
+            wlan = WLAN(STA_IF)
+            wlan.active(True)
+            self._wlan = wlan
             self._join(now_ms)
         elif self._begun is None:       # after a pause
             self._join(now_ms)
@@ -104,7 +109,10 @@ class Wifi:
         """Try the next network, the first again after a pause."""
         self._forget()
         if self._wlan:
-            self._wlan.disconnect()
+            try:
+                self._wlan.disconnect()
+            except OSError:             # what went wrong before has been told
+                pass
         self._at = (self._at + 1) % len(self._networks)
         self._begun = None
         if self._at == 0:

@@ -14,9 +14,13 @@ HERE = Path(__file__).parent
 NETWORKS = [{"ssid": "Garten", "password": "rose-rose"}, {"ssid": "Käse", "password": "brie-brie"}]
 
 
-@pytest.fixture
-def device(micropython, tmp_path):
-    """Return a function that starts a board whose flash is tmp_path/disk; what the world tells it is in tmp_path/world."""
+@pytest.fixture(params=["sources", "linked"])
+def device(request, micropython, tmp_path):
+    """Return a function that starts a board whose flash is tmp_path/disk; what the world tells it is in tmp_path/world.
+
+    The stand-ins are never linked, as a board's own modules are not: what linked code asks of them has its documented name.
+    """
+    code = [ROOT, BOARD] if request.param == "sources" else [request.getfixturevalue("tree")]
     (tmp_path / "disk/state").mkdir(parents=True)
     (tmp_path / "world").mkdir()
     (tmp_path / "bench").mkdir()
@@ -25,8 +29,8 @@ def device(micropython, tmp_path):
     def start(*folders, networks=NETWORKS, watchdog_ms=0, **more):
         if networks is not None:
             (tmp_path / "disk/wifi.json").write_text(networks if isinstance(networks, str) else json.dumps({"networks": networks, **more}))
-        words, env = board(folders=(*folders, HERE / "modules", ROOT, BOARD))
-        words[words.index("-c") + 1] = ("import main\ndevice, why = main.attempt(%r, %r, False, %r)\nassert device, why\ndevice.watchdog_ms = %d\n"
+        words, env = board(folders=(*folders, HERE / "modules", *code))
+        words[words.index("-c") + 1] = ("import main\ndevice, why = main.attempt(%r, %r, False, %r)\nassert device, why\nmain.watch(device, %d)\n"
                                         "main.run(device, None)\n" % (str(image), str(image.parent), str(tmp_path / "disk/state"), watchdog_ms))
         return Agent(words, tmp_path / "home", env=dict(env, PINS=tmp_path / "world", MARKS=tmp_path / "world"))
     return start
@@ -82,6 +86,32 @@ def test_without_the_file_nothing_is_switched_on(device, world):
         assert "Wi-Fi" not in agent.expect("> ") and not (world / "radio").exists()
 
 
+def test_a_radio_that_cannot_be_switched_on_is_told_and_tried_again(device, world):
+    (world / "air").write_text("Garten\trose-rose\t10.0.0.2\n")
+    (world / "dead").touch()
+    with device(networks=NETWORKS[:1]) as agent:
+        agent.expect("> ")
+        wifi(agent, "Wi-Fi: the radio says: ")
+        (world / "dead").unlink()
+        wifi(agent, "Wi-Fi: Garten, address 10.0.0.2")
+        agent.line("echo on")
+        agent.expect("You said: on\n")
+        assert agent.errors() == ""
+
+
+@pytest.mark.parametrize("parts", ["network.WLAN", "network.STA_IF", "network.country"])
+def test_a_radio_that_lacks_something_is_one_less_thing(device, world, parts):
+    (world / "air").write_text("Garten\trose-rose\t10.0.0.2\n")
+    (world / "without").write_text(parts)
+    with device(country="DE") as agent:
+        agent.expect("> ")
+        if parts == "network.country":
+            wifi(agent, "Wi-Fi: Garten, address 10.0.0.2")
+        agent.line("/status")
+        assert ("Wi-Fi" in agent.expect("> ")) is (parts == "network.country")
+        assert agent.errors() == ""
+
+
 class Server(threading.Thread):
     """An NTP server on loopback; its first answers are forged or cut."""
 
@@ -133,6 +163,32 @@ def test_whoever_holds_the_line_is_asked_and_sets_the_clock_once(device, world):
         assert "\x1e" not in agent.expect("> ")
 
 
+def test_without_a_clock_to_set_the_agent_counts_on_from_what_it_was_told(device, world):
+    (world / "without").write_text("machine.RTC")
+    with device(HERE / "unset", networks=None) as agent:
+        agent.expect("> ")
+        agent.line(clock(1767225600))
+        agent.line(clock(1800000000))
+        agent.line("echo on")
+        agent.expect("You said: on\n")
+        assert "\x1e" not in agent.expect("> ") and agent.errors() == ""       # nobody is asked again
+
+
+def test_ntp_tells_a_board_that_has_no_clock_to_set(device, world):
+    server = Server(1767225600)
+    (world / "air").write_text("Garten\trose-rose\t127.0.0.1\n")
+    (world / "without").write_text("machine.RTC")
+    with device(HERE / "unset", ntp=["127.0.0.1", server.port]) as agent:
+        assert "\x1e" in agent.expect("> ")
+        eventually(lambda: server.asked)
+
+        def is_told():
+            agent.line("echo on")
+            return "\x1e" not in agent.expect("You said: on\n> ")
+        eventually(is_told)
+        assert agent.errors() == "" and not (world / "clock").exists()
+
+
 def test_a_clock_that_is_set_stays(device, world):
     with device(networks=None) as agent:
         assert "\x1e" not in agent.expect("> ")
@@ -149,6 +205,15 @@ def test_the_watchdog_is_armed_when_the_agent_runs_and_fed_by_its_loop(device, w
         eventually(lambda: (world / "fed").exists() and (world / "fed").stat().st_size >= 4)      # nothing happens, and it is fed
         agent.end()
         assert agent.wait() == 0
+
+
+def test_a_watchdog_that_is_missing_is_told_and_the_agent_runs(device, world):
+    (world / "without").write_text("machine.WDT")
+    with device(networks=None, watchdog_ms=1000) as agent:
+        agent.expect("> ")
+        agent.line("echo on")
+        agent.expect("You said: on\n")
+        assert re.fullmatch("clawlite: there is no watchdog of 1000 ms here: .*WDT.*\n", agent.errors())
 
 
 def test_without_a_wish_there_is_no_watchdog(device, world):

@@ -2,7 +2,7 @@
 
 The unix port has no pins.  What drives a pin here, and what it reads, are files in the folder $PINS: ``15`` holds a level or a
 duty, ``26.adc`` what a converter reads, ``watchdog`` the lines of a watchdog, ``clock`` what the clock was set to.  A number
-from 90 on is no pin.
+from 90 on is no pin.  ``without`` names parts that this board lacks, such as ``machine.RTC``.
 """
 import os
 
@@ -82,3 +82,12 @@ class WDT:
 class RTC:
     def datetime(self, when):
         _write("clock", when)
+
+
+try:
+    with open(_FOLDER + "/without") as _file:
+        for _part in _file.read().split():
+            if _part.startswith("machine."):
+                del globals()[_part[8:]]
+except OSError:
+    pass
