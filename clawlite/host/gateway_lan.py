@@ -3,6 +3,7 @@
 1. The token never goes over the wire: the gateway sends a nonce, the device answers HMAC-SHA256(token, nonce), in hex.
 2. Without ``--tls-cert`` what follows is not encrypted: for a LAN whose every member is trusted.
 3. Who does not answer in time, or wrongly, is told no reason.  Of one token the newest connection counts.
+4. Strangers are few, in all and of one address; when there are too many the oldest goes: a device that answers is one for a moment alone.
 """
 import asyncio
 import hmac
@@ -16,6 +17,8 @@ from clawlite.core.frame import RECORD, Framer
 from clawlite.host.gateway_job import dumped
 
 MAX_STRANGERS = 256             # connections whose token is not known yet
+MAX_BESIDE = 128                # of those, of one address
+_BACKLOG = 512                  # connections that the kernel holds until they are accepted
 MAX_RECORD = 65536
 _AUTH_S = 10
 _FULL = 262144                  # bytes that wait for a device that does not read: it is let go
@@ -65,7 +68,7 @@ class Listener:
 
     def __init__(self, tokens: Tokens, device, note):
         self.tokens, self.device, self.note = tokens, device, note
-        self.strangers = set()
+        self.strangers = {}             # Peer -> its address, the oldest first
         self.peers = {}                 # name -> Peer
         self._server = None
 
@@ -81,7 +84,8 @@ class Listener:
                 tls.minimum_version = ssl.TLSVersion.TLSv1_2
                 tls.load_cert_chain(certificate, key)
             loop = asyncio.get_running_loop()
-            self._server = await loop.create_server(lambda: Peer(self), host.strip("[]"), int(port), ssl=tls)
+            self._server = await loop.create_server(lambda: Peer(self), host.strip("[]"), int(port), ssl=tls, backlog=_BACKLOG,
+                                                    ssl_handshake_timeout=_AUTH_S if tls else None)
         except (OSError, OverflowError) as e:
             raise ClawError(f"{address}: {getattr(e, 'strerror', None) or e}") from None
         return "%s:%d" % self._server.sockets[0].getsockname()[:2]
@@ -117,11 +121,13 @@ class Peer(asyncio.Protocol):
 
     def connection_made(self, transport) -> None:
         self._transport = transport
-        strangers = self._listener.strangers
-        if len(strangers) >= MAX_STRANGERS:
-            self.end()
-            return
-        strangers.add(self)
+        strangers, address = self._listener.strangers, transport.get_extra_info("peername")[0]
+        beside = [peer for peer in strangers if strangers[peer] == address]
+        if len(beside) >= MAX_BESIDE or len(strangers) >= MAX_STRANGERS:
+            oldest = (beside if len(beside) >= MAX_BESIDE else list(strangers))[0]
+            del strangers[oldest]
+            oldest.end()
+        strangers[self] = address
         self._timer = asyncio.get_running_loop().call_later(_AUTH_S, self.end)
         self.send(dumped({"jsonrpc": "2.0", "id": "auth", "method": "claw.gateway.auth", "params": {"nonce": self._nonce}}))
 
@@ -140,7 +146,7 @@ class Peer(asyncio.Protocol):
             self._device.pump()
 
     def connection_lost(self, error) -> None:
-        self._listener.strangers.discard(self)
+        self._listener.strangers.pop(self, None)
         if self._timer:
             self._timer.cancel()
         if self._device and self._listener.peers.get(self._device.name) is self:
@@ -161,7 +167,7 @@ class Peer(asyncio.Protocol):
             return
         self._timer.cancel()
         self._timer = None
-        self._listener.strangers.discard(self)
+        self._listener.strangers.pop(self, None)
         old = self._listener.peers.pop(name, None)
         if old:
             old.end()

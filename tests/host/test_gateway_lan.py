@@ -1,5 +1,6 @@
 """Devices of a gateway on the LAN: tokens, many at once, broken connections, and whatever a stranger may send."""
 import asyncio
+import contextlib
 import json
 import os
 import stat
@@ -162,20 +163,19 @@ def test_who_has_no_token_gets_nothing(tmp_path):
     assert len(gateways.make_token("x" * 63)) == 64
 
 
-def test_of_strangers_there_are_not_too_many(tmp_path, monkeypatch):
-    monkeypatch.setattr(gateway_lan, "MAX_STRANGERS", 2)
+@pytest.mark.parametrize("limit", ["MAX_STRANGERS", "MAX_BESIDE"])
+def test_of_strangers_there_are_not_too_many_and_the_oldest_goes(tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(gateway_lan, limit, 2)
 
     async def knock(gateway):
-        two = [await asyncio.open_connection(*gateway.address.split(":")) for _ in range(2)]
-        for reader, _ in two:
-            assert b"auth" in await reader.readline()
-        reader, _ = await asyncio.open_connection(*gateway.address.split(":"))
-        assert await reader.read() == b""
-        two[0][1].close()
-        await two[0][1].wait_closed()
-        await asyncio.sleep(0)
-        reader, _ = await asyncio.open_connection(*gateway.address.split(":"))
-        assert b"auth" in await reader.readline()
+        three = []
+        for _ in range(3):
+            three.append(await asyncio.open_connection(*gateway.address.split(":")))
+            assert b"auth" in await three[-1][0].readline()
+        with contextlib.suppress(ConnectionResetError):
+            assert await three[0][0].read() == b""
+        assert len(gateway.it._listener.strangers) == 2
+        assert not three[1][0].at_eof() and not three[2][0].at_eof()
     project(tmp_path / "p", "http://127.0.0.1:9/v1")
     run(knock, tmp_path / "p")
 

@@ -112,6 +112,46 @@ def test_slow_clients_hold_nobody_up(started):
         client.close()
 
 
+def test_many_at_once_are_each_answered(started):
+    """9.2: none is reset; who is one too many hears 503."""
+    world = started()
+    clients = [send(world, signed(json.dumps({"from": "7", "text": "echo %d" % number}).encode())) for number in range(300)]
+    said = [status for status, _ in answered(world, *clients)]
+    assert len(said) == 300 and set(said) <= {200, 429, 503} and said.count(200) >= 1, said
+
+
+@pytest.mark.parametrize("half", [b"", b"POST /hook HTTP/1.1\r\nHos"])
+def test_who_says_nothing_makes_way_for_who_does(started, monkeypatch, half):
+    monkeypatch.setattr(webserver, "SLOW_S", 3600)
+    world = started()
+    silent = [send(world, half) for _ in range(129)]
+    assert post(world, HELLO)[0] == 200
+    assert answered(world, silent[0]) == [(503, {"error": "too many connections; try again later"})], "the oldest went first"
+    with pytest.raises(BlockingIOError):
+        silent[-1].recv(1)
+    for client in silent:
+        client.close()
+
+
+@pytest.mark.parametrize("most, per_address", [(4, 64), (64, 4)])
+def test_who_waits_for_an_answer_keeps_its_place(started, monkeypatch, most, per_address):
+    monkeypatch.setattr(webserver, "MOST", most)
+    monkeypatch.setattr(webserver, "PER_ADDRESS", per_address)
+    world = started()
+    world.hold = True
+    waiting = [send(world, signed(json.dumps({"from": "7", "text": "quick", "number": number}).encode())) for number in range(4)]
+    world.until(lambda: world.ran and world.source("hook")._server._last == 4 and not any(
+        client.request for client in list(world.source("hook")._server._clients.values())))
+    assert answered(world, send(world, signed(json.dumps(HELLO).encode())))[0][0] == 503
+    for client in waiting:
+        with pytest.raises(BlockingIOError):
+            client.recv(1)
+    world.finish()
+    assert answered(world, waiting[0])[0][0] == 200
+    for client in waiting[1:]:
+        client.close()
+
+
 def test_a_client_that_takes_too_long_is_told_so(started, monkeypatch):
     monkeypatch.setattr(webserver, "SLOW_S", 0.05)
     world = started()
