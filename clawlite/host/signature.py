@@ -20,6 +20,7 @@ _NOT_ON_BOARDS = (
     (ast.Match, "match", "use if and elif"),
     (ast.TryStar, "except*", "use except"),
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _PARAMETER = re.compile(r"([A-Za-z_]\w*)[ \t]*:[ \t]+(\S.*)")
 
 
@@ -112,6 +113,12 @@ class _Reader:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}", name):
             self._problem(node.lineno, "a tool's name has 1 to 63 letters, digits and underscores", "rename the function")
         doc = ast.get_docstring(node) or ""
+        told = [doc] + [part.value for part in ast.walk(node.args) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+        lone = _SURROGATE.search("".join(told))
+        if lone:
+            self._problem(node.lineno, f"its docstring or a parameter has the half of a character, U+{ord(lone[0]):04X}, which no text holds",
+                          "write the whole character, or \\U and its eight digits")
+            return None
         paragraphs = doc.split("\n\n", 1)
         description = " ".join(paragraphs[0].split())
         if not description:

@@ -210,8 +210,9 @@ class _Builder:
         return node.value
 
     def _path(self) -> tuple:
-        """Return the path of the collection that is open now."""
-        return tuple(len(node.value) if node.kind is LIST else key for node, _, key, *_ in self.stack[:-1])
+        """Return the path of the collection that is open now; inside a key that is no text, of what that key is for."""
+        steps = [len(node.value) if node.kind is LIST else key for node, _, key, *_ in self.stack[:-1]]
+        return tuple(step for step in steps if step is not None)
 
     def _scalar(self, event, line: int):
         tag = event.tag
