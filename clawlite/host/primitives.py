@@ -86,6 +86,8 @@ class Raws:
         fields = raw.fields if raw.origin == "inline" else raw.fields.get("spec")
         self.specs.append((raw.kind, metadata.name if metadata else "", fields, place))
         if len(self.problems.found) > before or metadata is None or spec is None:
+            if raw.origin == "inline" and "name" not in raw.fields:     # perhaps it is the name that is misspelt
+                self.broken.add(raw.kind)
             return None
         word = KINDS[raw.kind][1]
         return Primitive(raw.kind, metadata.name, version, metadata.labels or {}, metadata.annotations or {}, spec,

@@ -59,7 +59,8 @@ class _Compiler:
                 self.report((key,), "unknown field", hint=did_you_mean(key, ["rule"]) or "reflex rules are [[rule]] tables")
         rules = data.get("rule", [])
         if not isinstance(rules, list) or not rules or not all(isinstance(rule, dict) for rule in rules):
-            self.report(("rule",), "", "one or more [[rule]] tables", shown(rules) if "rule" in data else "none")
+            if "rule" in data or not _misspelt(data, "rule", ("rule",)):
+                self.report(("rule",), "", "one or more [[rule]] tables", shown(rules) if "rule" in data else "none")
             return [], self.problems
         if len(rules) > MAX_RULES:
             self.report(("rule",), "", f"at most {MAX_RULES} rules", str(len(rules)))
@@ -77,7 +78,8 @@ class _Compiler:
         if isinstance(when, str):
             when = [when]
         if not isinstance(when, list) or not when or not all(isinstance(text, str) for text in when):
-            self.report(path + ("when",), "", "one or more patterns", shown(when) if "when" in rule else "none")
+            if "when" in rule or not _misspelt(rule, "when", RULE_KEYS):
+                self.report(path + ("when",), "", "one or more patterns", shown(when) if "when" in rule else "none")
             return []
         return [self.pattern(path + ("when", index), text) for index, text in enumerate(when)]
 
@@ -113,7 +115,7 @@ class _Compiler:
             if key not in keys:
                 self.report(path + (key,), "unknown field", hint=did_you_mean(key, keys))
         say, call, then = step.get("say"), step.get("call"), step.get("then", [])
-        if say is None and call is None:
+        if say is None and call is None and not (_misspelt(step, "say", keys) or _misspelt(step, "call", keys)):
             self.report(path, "says nothing and calls nothing", hint="add say or call")
         if say is not None and not isinstance(say, str):
             self.report(path + ("say",), "", "text", shown(say))
@@ -180,3 +182,8 @@ def _parts(say):
         parts += [say[at:slot.start()], [slot[1]]]
         at = slot.end()
     return [part for part in parts + [say[at:]] if part]
+
+
+def _misspelt(table: dict, name: str, keys: tuple) -> bool:
+    """Return whether a key of *table* that is none of *keys* means *name*: that has been said, and its absence need not be."""
+    return any(did_you_mean(key, keys) == f"did you mean {quoted(name)}?" for key in table if key not in keys)

@@ -288,6 +288,8 @@ def _check_pins(pins, place: Place, problems: Problems) -> None:
             problems.add(place, ("pins", index, "name"), f"a pin {quoted(name)} is already there")
         elif isinstance(name, str):
             kinds[name] = pin.get("kind")
+    if any("name" not in pin or "kind" not in pin for pin in pins):
+        return                          # which of them is meant is not known; what they lack is reported elsewhere
     inputs = [name for name, kind in kinds.items() if kind == "adc"]
     for index, pin in enumerate(pins):
         simulate = pin.get("simulate")

@@ -19,6 +19,7 @@ _BOOL = {"true": True, "false": False}
 _INT = re.compile(r"[-+]?[0-9]+\Z|0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _NOT_JSON = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 # what PyYAML says -> what a person can act on
@@ -160,6 +161,8 @@ class _Builder:
         if self.doubt and event.implicit[0] and self.stack and self.stack[-1][5] and (":" in event.value or "?" in event.value):
             raise self.doubt
         self._counted(line)
+        if _SURROGATE.search(event.value):          # by an escape: "\\ud800"
+            refuse(self.file, line, "half of a surrogate pair in a string", self._path(), "write the whole character, or \\U and its eight digits")
         node = Node(SCALAR, self._scalar(event, line), line, column)
         if event.anchor:
             self.anchors[event.anchor] = node

@@ -3,6 +3,7 @@
 A slice here; `make soak` plays 100,000 variants of each file, with a seed.
 """
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -18,6 +19,7 @@ FILES = {"yaml": ("claw.yaml", "policy.yaml", "tools/water.yaml"), "toml": ("cla
 FOUND = [
     ("claw.yaml", lambda text: text + "{{ a: 1 }}: 2\n"),
     ("claw.yaml", lambda text: text + "? [{a: 1}, {? {b: 1} : 2}]\n: 2\n"),
+    ("claw.yaml", lambda text: re.sub("description: .*", r'description: "\\ud800"', text)),
     ("tools.py", lambda text: text + '\n\ndef bad(x: int) -> int:\n    "Say \\ud800 it."\n    return x\n'),
     ("tools.py", lambda text: text + '\n\ndef bad(x: str = "\\udfff") -> int:\n    "Say it."\n    return x\n'),
 ]

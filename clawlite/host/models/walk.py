@@ -47,23 +47,23 @@ def _struct(value, info, path, report, extra):
         report(path, "", "a mapping", shown(value), _bare_hint(value))
         return value
     fields = {field.encode_name: field for field in info.fields}
-    clean = {}
+    clean, meant = {}, set()
     for key, item in value.items():
         if key in fields:
             clean[key] = _walk(item, fields[key].type, path + (key,), report)
         else:
-            _unknown(key, fields, value, info.forbid_unknown_fields, path, report)
+            meant.add(_unknown(key, fields, value, info.forbid_unknown_fields, path, report))
     for name, field in fields.items():
-        if field.required and name not in value:
+        if field.required and name not in value and f"did you mean {quoted(name)}?" not in meant:      # misspelt, which has been said
             report(path, f"the field {quoted(name)} is missing")
     more = getattr(info.cls, "more", None)
-    if more:
+    if more and not any(hint.startswith("did you mean") for hint in meant):     # of a field that is misspelt it would say that it is absent
         more(value, lambda below, *args, **named: report(path + below, *args, **named))
     return clean
 
 
-def _unknown(key: str, fields: dict, value: dict, strict: bool, path: tuple, report) -> None:
-    """An unknown field is an error where the schema is closed; elsewhere only a near miss of an absent field is."""
+def _unknown(key: str, fields: dict, value: dict, strict: bool, path: tuple, report) -> str:
+    """An unknown field is an error where the schema is closed; elsewhere only a near miss of an absent field is.  Return the hint."""
     hint = did_you_mean(key, [name for name in fields if name not in value] if not strict else fields)
     called = _CALLED.get(key.replace("-", "_").lower(), "")
     if strict and called in fields and called not in value:
@@ -72,6 +72,7 @@ def _unknown(key: str, fields: dict, value: dict, strict: bool, path: tuple, rep
         hint = "known here: " + ", ".join(fields)
     if strict or hint:
         report(path + (key,), "unknown field", hint=hint, key=True)
+    return hint
 
 
 def _literal(value, info, path, report, extra):
