@@ -4,14 +4,15 @@ dead        a rule that matches no tool
 shadowed    a rule that an earlier one always beats
 warnings    a tool that no rule mentions, only one that is for every tool, or none at all; a permission that rests on what a
             server says of its own tools; a tool that no rule can allow; hints that choose nothing; an allowed host that the
-            sandbox keeps closed; a built-in tool that it always refuses; fields that another one makes say nothing
+            sandbox keeps closed; a built-in tool that it always refuses; fields that another one makes say nothing;
+            a Sandbox that allows more than its maker may want (cautions.py)
 """
 import re
 
 from clawlite.core import profile
 from clawlite.core.netaddress import address_of, is_public
 from clawlite.core.policy import ACTIONS, is_within
-from clawlite.host import folding, sandboxes, skills, worlds
+from clawlite.host import cautions, folding, sandboxes, skills, worlds
 from clawlite.host.problems import did_you_mean, quoted
 
 _WORD = re.compile(r"[A-Za-z]{2,}(?![A-Za-z]*[|?*{])[^|]*\Z")
@@ -32,7 +33,7 @@ def find(manifest) -> dict:
     dead, shadowed = folding.unreached(rules, manifest.tools + skills.as_tools(manifest), reached)
     return {"dead": [_rule(manifest, flat) for flat in dead], "shadowed": [_rule(manifest, flat) for flat in shadowed],
             "warnings": _general(manifest) + _refused(manifest) + _unmentioned(manifest, rules, entries) + _skills(manifest, rules, entries) + _strangers(manifest, rules) + _hosts(manifest)
-            + [_warning(*note) for note in worlds.notes(manifest)] + _unused(manifest) + _pathless(manifest, rules, entries)}
+            + [_warning(*note) for note in worlds.notes(manifest)] + [_warning(manifest.sandbox.where(*path), message) for path, message in cautions.find(manifest)] + _unused(manifest) + _pathless(manifest, rules, entries)}
 
 
 def _rule(manifest, flat) -> dict:

@@ -88,7 +88,7 @@ class Budget(Strict):
 class Sandbox(Strict):
     """What this machine adds to the manifest's Sandbox of level process.
 
-    relaxed      limits that may be kept in part, where the kernel cannot keep them whole
+    relaxed      limits that may be kept in part, where the kernel cannot keep them whole; one that the manifest leaves out has no default
     environment  variables of the agent that its tools get too
     writable     files and folders, beside the manifest's mounts; "$NAME" is what that variable says
     namespaces   "bubblewrap": bwrap makes them

@@ -7,10 +7,12 @@ import json
 
 from clawlite.core import image as layout
 from clawlite.core import profile as P
+from clawlite.core.limits import sentence, undeclared
 from clawlite.core.outlook import outlook
 from clawlite.core.policy import ACTIONS, ALLOW, APPROVE, DENY
 from clawlite.core.tools import OBSERVER, SUPERVISED
 from clawlite.host import inspection, registry
+from clawlite.host.sandboxes import LIMITS
 
 _DECISIONS = ("deny", "ask", "allow", "allow")          # by action; audit-only lets it run
 _HINTS = (("readOnlyHint", layout.READ_ONLY), ("destructiveHint", layout.DESTRUCTIVE), ("idempotentHint", layout.IDEMPOTENT),
@@ -21,7 +23,8 @@ def rows(name: str) -> list[dict]:
     """Return a row for each tool of the manifest or image *name*, in its order.
 
     Keys: name, description, category, input_schema and output_schema (None where they are not known), annotations, sandbox ({name,
-    level, refuses}: why the sandbox always refuses it, or None), handler, timeout_ms, max_output_bytes, decision (allow, ask, deny or
+    level, refuses, limits, default_limits}: why the sandbox always refuses it, or None; what a call may use, and the names of those limits
+    that nobody declared), handler, timeout_ms, max_output_bytes, decision (allow, ask, deny or
     depends), rule (of a decision that is always the same, or None), policy (a sentence), skill (None, or what ``inspection.skills`` says of it).
     Raises ``ManifestErrors``, ``ImageError``.
     """
@@ -45,7 +48,8 @@ def _row(image, tool, profile, schemas: dict) -> dict:
     decision, rule = decided(image, tool)
     return {"name": tool.name, "description": image.prose(tool.about), "category": tool.category, "input_schema": given,
             "output_schema": returned, "annotations": {hint: bool(tool.flags & flag) for hint, flag in _HINTS},
-            "sandbox": {"name": profile.name or None, "level": ("none", "process")[profile.level], "refuses": _refuses(tool, profile)},
+            "sandbox": {"name": profile.name or None, "level": ("none", "process")[profile.level], "refuses": _refuses(tool, profile),
+                        **_limits(image, profile)},
             "handler": inspection.HANDLERS[tool.handler[0]] + tool.handler[1], "timeout_ms": tool.timeout_ms or None,
             "max_output_bytes": tool.max_output, "decision": decision, "rule": rule, "policy": outlook(image, tool)}
 
@@ -78,6 +82,13 @@ def _refuses(tool, profile) -> str | None:
     return f"capabilities.{needs} is deny" if modes.get(needs) == P.DENY else None
 
 
+def _limits(image, profile) -> dict:
+    """Return {limits: {name: what a call has, or None for no limit}, default_limits: names of those that nobody declared}."""
+    local = image.section(layout.LOCAL)
+    default = undeclared(profile, local[0] if local else ()) if profile.level == P.PROCESS else {}
+    return {"limits": {name: default.get(name, getattr(profile, name)) for name in LIMITS}, "default_limits": sorted(default)}
+
+
 def _known(name: str) -> tuple:
     """Return the schemas of the registry's tool *name*; (None, None) where the package that reads them is missing."""
     try:
@@ -107,6 +118,8 @@ def text(found: list[dict]) -> str:
         return "this agent has no tools"
     sandbox = found[0]["sandbox"]
     lines = [f"sandbox {sandbox['name'] or 'none declared'}, level {sandbox['level']}"]
+    if sandbox["default_limits"]:
+        lines.append("  not declared, so each call has " + sentence({name: sandbox["limits"][name] for name in sandbox["default_limits"]}))
     for row in found:
         hints = [hint[:-4] for hint, on in row["annotations"].items() if on]
         lines += [f"{row['name']:18} {row['decision']:8} {row['policy']}", f"  {row['description']}",

@@ -12,6 +12,7 @@ import os
 from clawlite.core.errors import ClawError
 from clawlite.core.image import GENERATOR, HAS_BOARD, MAKER
 from clawlite.core.header import shaped
+from clawlite.core.limits import undeclared
 from clawlite.core.policy import paths_of
 from clawlite.core.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
 from clawlite.linux import buses
@@ -50,6 +51,9 @@ class Work:
             local or [[], [], [], None, [], [], ""], _LOCAL, "what is local")
         if profile.files == SCOPED:
             profile.mounts += [(path, True) for path in map(os.path.expandvars, writable) if _is_there(path)]
+        self._default_ms = None         # what a call has that nothing else limits
+        if profile.level != NONE:
+            self._limit()
         self._state = state
         self._hidden = hidden(profile, state, image.workspace)
         store = store_behind(image, state)
@@ -67,6 +71,17 @@ class Work:
         self._jobs = {}                 # task -> name of the tool in the sandbox, None for a function of tools.py
         if profile.level != NONE:
             self._sandbox().prepare()
+
+    def _limit(self):
+        """Give the profile the limits that nobody declared.  They are kept as well as the kernel can: none of them is a reason to refuse a call."""
+        profile, given = self._profile, undeclared(self._profile, self._relaxed)
+        self._default_ms = given.pop("timeout_ms", None)        # a tool's own time may be longer
+        if "memory_mb" in given:
+            half_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 21
+            given["memory_mb"] = min(given["memory_mb"], max(half_mb, 1))
+        for name, value in given.items():
+            setattr(profile, name, value)
+        self._relaxed = list(self._relaxed) + [name for name in given if name != "max_output_bytes"]
 
     @property
     def is_busy(self) -> bool:
@@ -116,6 +131,8 @@ class Work:
 
     def _begin(self, task: int, name, job, due_ms, now_ms: int):
         job.most = self._most
+        if due_ms is None and self._profile.timeout_ms is None and self._default_ms is not None:
+            due_ms = now_ms + self._default_ms
         outcome = self._sandbox().start(task, self._profile, job, due_ms, now_ms)
         self._jobs[task] = name
         return None if outcome is None else self._ended(task, outcome)

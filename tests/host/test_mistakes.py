@@ -11,7 +11,34 @@ from clawlite.host.problems import ManifestErrors
 
 def test_the_manifest_itself_is_right(tmp_path):
     found = checked(tmp_path, "garden", "garden")
-    assert found["not_built"] == [] and "no rule mentions" in found["warnings"][0]["message"] and len(found["warnings"]) == 1
+    assert found["not_built"] == [] and ["no rule mentions" in warning["message"] for warning in found["warnings"]].count(True) == 1
+    assert [warning["line"] for warning in found["warnings"] if "profile L" in warning["message"]] == [line_of("denied_paths")]
+    assert len(found["warnings"]) == 2
+
+
+@pytest.mark.parametrize("old, new, words", [
+    ('"/var/data", permissions: ro', '"/", permissions: rw', "write wherever the agent's user may"), ("mode: scoped", "mode: full", "write wherever the agent's user may"),
+    ('"api.example.com"', '"*.com"', "every name below a top-level domain"), ("shell: { mode: restricted", "shell: { mode: full", "exec-shell may run every command"),
+    ("      resource_limits: { timeout_ms: 30000, memory_mb: 256 }\n", "", "no resource_limits: each call has 1024 MB of memory"),
+])
+def test_what_allows_more_than_may_be_wanted_is_a_warning(tmp_path, old, new, words):
+    assert not any(words in warning["message"] for warning in checked(tmp_path, "garden", "garden")["warnings"])
+    warning, = [warning for warning in checked(tmp_path, old, new)["warnings"] if words in warning["message"]]
+    assert warning["file"].endswith("claw.yaml")
+
+
+@pytest.mark.parametrize("old, new, words", [
+    ('"/var/data", permissions: ro', '"/", permissions: ro', "write wherever"), ('"api.example.com"', '"*.example.com"', "top-level domain"),
+    ("{ timeout_ms: 30000, memory_mb: 256 }", "{ max_processes: 5 }", "no resource_limits"), ('denied_paths: ["/workspace/private"]', 'denied_paths: ["/var/data/x"]', "profile L")])
+def test_what_is_narrow_is_no_warning(tmp_path, old, new, words):
+    assert not any(words in warning["message"] for warning in checked(tmp_path, old, new)["warnings"])
+
+
+def test_relaxed_limits_are_not_among_the_defaults(tmp_path):
+    checked(tmp_path, "      resource_limits: { timeout_ms: 30000, memory_mb: 256 }\n", "")
+    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n[sandbox]\nrelaxed = ["memory_mb"]\n')
+    told, = [warning["message"] for warning in check.check(str(tmp_path))["warnings"] if "no resource_limits" in warning["message"]]
+    assert "of memory" not in told and "256 processes" in told
 
 
 @pytest.mark.parametrize("old, new, words", [

@@ -6,6 +6,7 @@ from agents import clawlite
 from run_core_micropython import ROOT
 
 from clawlite.core.errors import ImageError
+from clawlite.core.limits import DEFAULTS
 from clawlite.host import findings, manifest, registry, tool_table, yamltext
 
 KEYS = ["name", "description", "category", "input_schema", "output_schema", "annotations", "sandbox", "handler", "timeout_ms", "max_output_bytes",
@@ -44,7 +45,9 @@ def test_every_tool_has_a_row_that_says_what_decides(tmp_path):
     assert found["write-file"]["policy"] == "within /workspace/notes allowed (rule inside), else denied"
     assert found["read-file"]["input_schema"]["required"] == ["path"] and found["read-file"]["annotations"] == {
         "readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
-    assert found["read-file"]["sandbox"] == {"name": "box", "level": "process", "refuses": None}
+    assert found["read-file"]["sandbox"] == {"name": "box", "level": "process", "refuses": None, "limits": dict(DEFAULTS, cpu_shares=None),
+                                             "default_limits": sorted(DEFAULTS)}
+    assert "not declared, so each call has 1024 MB of memory" in tool_table.text(list(found.values()))
     assert found["web-fetch"]["sandbox"]["refuses"] == "capabilities.network is deny"
     assert found["plain"]["handler"] == "tools.py: plain" and found["plain"]["input_schema"]["required"] == ["text"]
     assert found["exec-shell"]["handler"] == "built in: exec-shell" and found["exec-shell"]["max_output_bytes"] == 65536
@@ -94,7 +97,9 @@ def test_the_command(tmp_path):
     project(tmp_path)
     done = clawlite("tools", cwd=tmp_path)
     assert done.returncode == 0 and done.stderr == ""
-    assert done.stdout.splitlines()[:4] == ["sandbox box, level process", "read-file          allow    allowed and audited (rule reads)",
+    said = done.stdout.splitlines()
+    assert said.pop(1).startswith("  not declared, so each call has 1024 MB of memory")
+    assert said[:4] == ["sandbox box, level process", "read-file          allow    allowed and audited (rule reads)",
                                             "  Read a text file. Returns its text; a long one is cut.", "  built in: read-file, filesystem, readOnly, idempotent"]
     assert "  always refused: capabilities.network is deny\n" in done.stdout
     assert "    mode" not in done.stdout and "    count: integer, optional" in done.stdout

@@ -7,6 +7,7 @@ import pytest
 from agents import Agent, eventually, linux, tool_call
 
 from clawlite.host.build import build_beside
+from clawlite.core.limits import DEFAULTS
 from clawlite.linux.precheck import check
 from clawlite.linux.builtin import MAX_SPAWNED
 from clawlite.linux.sandbox.engine import MAX_CALLS, MAX_QUEUE
@@ -71,6 +72,13 @@ def hold() -> str:
 def leave() -> str:
     """End the process."""
     os._exit(3)
+
+
+def limits() -> dict:
+    """Say what this process may use."""
+    import resource
+    return {"files": resource.getrlimit(resource.RLIMIT_NOFILE)[0], "memory": resource.getrlimit(resource.RLIMIT_AS)[0],
+            "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0]}
 '''
 SCOPED = {"filesystem": {"mode": "scoped", "mount_paths": [{"path": "/workspace", "permissions": "rw"}, {"path": "/usr/share", "permissions": "ro"}]}}
 
@@ -123,6 +131,21 @@ def test_a_function_runs_in_a_process_of_its_own_with_a_clean_environment(tmp_pa
         assert set(said[0]["names"]) == {"HOME", "LANG", "PATH", "TMPDIR", "WORKSPACE"} and served.agent.process.pid not in (said[0]["pid"], said[0]["parent"])
         assert served.text("write", path="/workspace/note", text="kept") == "written"
     assert (tmp_path / "home/state/boxed/workspace/note").read_text() == "kept"
+
+
+def test_a_sandbox_without_limits_has_those_of_the_runtime(tmp_path):
+    with Served(project(tmp_path / "p"), tmp_path / "home") as served:
+        said = json.loads(served.text("limits"))
+    half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 21
+    assert said["files"] == DEFAULTS["max_open_files"]
+    assert said["memory"] in (min(DEFAULTS["memory_mb"], half) << 20, -1), "a control group keeps it where there is one"
+    assert said["processes"] != -1
+
+
+def test_a_limit_that_is_relaxed_and_not_declared_is_none(tmp_path):
+    with Served(project(tmp_path / "p", settings='[sandbox]\nrelaxed = ["memory_mb", "max_open_files"]\n'), tmp_path / "home") as served:
+        said = json.loads(served.text("limits"))
+    assert said["memory"] == -1 and said["files"] != DEFAULTS["max_open_files"]
 
 
 def test_who_asks_for_bubblewrap_runs_nothing_without_it(tmp_path):

@@ -1,0 +1,67 @@
+"""What a Sandbox of level process allows that is more than its maker may want: warnings of ``clawlite check`` and ``build``.
+
+Each is valid, and each was the way in of an attack on an agent, or of a tool that took its machine down by accident.
+"""
+from clawlite.core import limits, profile
+from clawlite.core.policy import is_within
+from clawlite.host import sandboxes
+from clawlite.host.problems import quoted
+
+
+def find(manifest) -> list[tuple]:
+    """Return (path in the Sandbox's spec, message) for each caution about *manifest*."""
+    if manifest.sandbox is None or not manifest.tools or sandboxes.level(manifest) != profile.PROCESS:
+        return []
+    can = manifest.sandbox.spec.capabilities
+    found = _limits(manifest)
+    if can:
+        found += _files(can.filesystem) + _network(can.network)
+    runs = any(sandboxes.block_of(tool.name) == "shell" for tool in manifest.tools)
+    if runs and can and can.shell and can.shell.mode == "full":
+        found.append((("capabilities", "shell", "mode"),
+                      "exec-shell may run every command: mode: restricted keeps a model from running what "
+                      "blocked_commands name by accident, and a rule with require-approval asks a person first"))
+    return found
+
+
+def _limits(manifest) -> list[tuple]:
+    declared = manifest.sandbox.spec.resource_limits
+    if declared is not None and any(getattr(declared, name) for name in sandboxes.LIMITS):
+        return []
+    relaxed = manifest.settings.sandbox.relaxed or []
+    default = {name: value for name, value in limits.DEFAULTS.items() if name not in relaxed}
+    return [((), f"no resource_limits: each call has {limits.sentence(default)}, as far as the kernel keeps it; "
+                 "resource_limits declare others")]
+
+
+def _files(files) -> list[tuple]:
+    mode, mounts, denied = sandboxes.files_of(files)
+    at = "capabilities", "filesystem"
+    if mode == profile.FULL:
+        return [(at + ("mode",),
+                 "tools may write wherever the agent's user may: mode: scoped keeps them to mount_paths")]
+    found = []
+    for index, (path, writable) in enumerate(mounts):
+        if path == "/" and writable:
+            found.append((at + ("mount_paths", index),
+                          "tools may write wherever the agent's user may: mount the folders that they need, "
+                          'and "/" with permissions: ro'))
+    writable = [path for path, may in mounts if may]
+    if mode == profile.SCOPED and not mounts:
+        writable = ["/workspace"]
+    for index, path in enumerate(denied):
+        path = path if path.startswith("/") else "/workspace/" + path
+        above = [mount for mount in writable if mount != path and is_within(path, mount)]
+        if above:
+            found.append((at + ("denied_paths", index),
+                          f"{quoted(path)} lies in {quoted(above[0])}, which tools may write to: where a kernel "
+                          "has Landlock and no user namespaces (profile L), commands and functions can make "
+                          f"nothing in the folders above it; keep it outside of {quoted(above[0])}"))
+    return found
+
+
+def _network(network) -> list[tuple]:
+    hosts = network.allowed_hosts or [] if network and network.mode == "allowlist" else []
+    return [(("capabilities", "network", "allowed_hosts", index),
+             f"{quoted(host)} is every name below a top-level domain, strangers' too: name the domain, "
+             "as in *.example.com") for index, host in enumerate(hosts) if host.startswith("*.") and "." not in host[2:].rstrip(".")]
