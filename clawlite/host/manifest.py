@@ -140,11 +140,10 @@ class _Loader:
         if isinstance(spec, dict):
             convert(spec, ClawSpec, self._report(root.below("spec")))
             references.follow(spec, root.below("spec"))
-        version = metadata.version if metadata else None
-        found = [self.raws.check(raw, version) for raw in references.raws]
+        found = [self.raws.check(raw, metadata) for raw in references.raws]
         uris = {raw.uri: made.name for raw, made in zip(references.raws, found) if made and raw.uri}
         found = [primitive for primitive in found if primitive]
-        functions = self._functions(found, version)
+        functions = self._functions(found, metadata.version if metadata else None)
         self._cross(references, uris)
         heartbeat = self._heartbeat(root)
         before = len(self.problems.found)

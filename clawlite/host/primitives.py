@@ -67,11 +67,12 @@ class Raws:
         self.broken = set()                             # kinds with a document whose name is not known
         self.specs = []                                 # (kind, name or "", raw spec, its place), for the references in them
 
-    def check(self, raw: Raw, root_version: str) -> Primitive:
-        """Return the Primitive in *raw*, or None after its problems have been reported."""
+    def check(self, raw: Raw, root) -> Primitive:
+        """Return the Primitive in *raw*, or None after its problems have been reported; *root*: ``Metadata`` of the Claw, or None."""
         before = len(self.problems.found)
+        root_version = root.version if root else None
         if raw.origin == "inline":
-            metadata, spec = self._inline(raw)
+            metadata, spec = self._inline(raw, root)
             place = raw.place
         else:
             metadata, spec = self._document(raw)
@@ -105,7 +106,7 @@ class Raws:
             return metadata, None
         return metadata, self._spec(raw.kind, spec, raw.place.below("spec"))
 
-    def _inline(self, raw: Raw) -> tuple:
+    def _inline(self, raw: Raw, root) -> tuple:
         fields, word = raw.fields, KINDS[raw.kind][1]
         inner = fields.get("metadata", {})
         if not isinstance(inner, dict):
@@ -113,7 +114,9 @@ class Raws:
             self.problems.add(raw.place, ("metadata",), "expected a mapping")
         if "name" in fields and "name" in inner:
             self.problems.add(raw.place, ("name",), "the name is here and in metadata", key=True, hint="remove one of them")
-        name = fields.get("name", inner.get("name", f"{word}-{raw.index}"))
+        # Runtime Profile 0.2.0, 2: an Identity has the Claw's name, others their place in the list
+        made = root.name if root and raw.kind == "Identity" else f"{word}-{raw.index}"
+        name = fields.get("name", inner.get("name", made))
 
         def report(path, *args, **named):
             inside = () if path[:1] == ("name",) and "name" in fields else ("metadata",)

@@ -64,7 +64,7 @@ def problems(folder) -> list:
 def test_the_minimal_manifest_of_section_6(tmp_path):
     found = manifest.load(project(tmp_path))
     assert (found.name, found.version, found.heartbeat_interval_ms) == ("minimal-bot", None, 30000)
-    assert found.identity.name == "identity-0" and found.identity.spec.autonomy == "observer"
+    assert found.identity.name == "minimal-bot" and found.identity.spec.autonomy == "observer"
     assert [(p.name, p.uri, p.origin) for p in found.providers] == [("provider-0", "claw://local/provider/provider-0", "inline")]
     assert found.where(found.providers[0], "auth", "type") == (str(tmp_path / "claw.yaml"), 16)
     assert found.providers[0].line("model") == 14 and found.providers[0].file == str(tmp_path / "claw.yaml")
@@ -196,7 +196,7 @@ def test_the_heartbeat_interval(tmp_path, value, fits):
     ("  memory: {inline: {stores: [{name: a, type: semantic, embedding: {provider_ref: x, model: m, dimensions: 3}}]}}\n",
      'embedding.provider_ref: there is no Provider "x" - there is "provider-0"'),
     ("  swarm: {inline: {topology: pipeline, agents: [{identity_ref: x, role: r}], coordination: {message_passing: direct, backend: nats, "
-     "concurrency: {}}, aggregation: {strategy: merge}}}\n", 'agents[0].identity_ref: there is no Identity "x" - there is "identity-0"'),
+     "concurrency: {}}, aggregation: {strategy: merge}}}\n", 'agents[0].identity_ref: there is no Identity "x" - there is "minimal-bot"'),
     ("  world_models: [{inline: {paradigm: hybrid, backend: {type: tool, ref: x}}}]\n", 'backend.ref: there is no Tool "x"'),
     ("  skills: [{inline: {description: d, instruction: i, tools_required: [read_flie]}}]\n", 'there is no Tool "read-flie"'),
 ])
