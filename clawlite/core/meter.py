@@ -42,7 +42,7 @@ class Meter(Ledger):
         if provider.per_minute is None:
             return 0
         if provider.per_minute < 1:
-            raise _exceeded(provider.name, "requests_per_minute", "0", "any request exceeds it")
+            raise _exceeded(provider.name, "requests_per_minute", "0", "any request exceeds it", 0, 0, 1)
         now = self.now_ms()
         sent = self._sent.get(provider.name, [])
         while sent and now - sent[0] >= _MINUTE_MS:
@@ -71,7 +71,7 @@ class Meter(Ledger):
                 left = limit - used - asked
                 if left < least:
                     raise _exceeded(provider.name, name, str(limit), "this request of some %d tokens would exceed it%s"
-                                    % (asked, " (%d are used)" % used if used else ""))
+                                    % (asked, " (%d are used)" % used if used else ""), limit, used, asked + least)
                 allowed = left if left < allowed else allowed
         if self._cost is not None:
             used = self.used(DAY_COST, DAY)
@@ -80,7 +80,8 @@ class Meter(Ledger):
             price = asked * read + least * written
             if price and left < price:
                 raise _exceeded(provider.name, "cost_per_day_usd", _dollars(self._cost),
-                                "this request of some %d tokens would exceed it (%s are spent)" % (asked, _dollars(used)))
+                                "this request of some %d tokens would exceed it (%s are spent)" % (asked, _dollars(used)),
+                                self._cost / _NANO, used / _NANO, price / _NANO)
             most = (left - asked * read) // written if written else allowed
             allowed = most if most < allowed else allowed
         return allowed
@@ -103,8 +104,10 @@ class Meter(Ledger):
         return [[key, self.period(stored.get(key, (0, 0))[0], seconds), amount] for key, seconds, amount in used if amount]
 
 
-def _exceeded(provider: str, name: str, limit: str, why: str):
-    return QuotaExceeded("provider %s: %s is %s, and %s" % (provider, name, limit, why), "", {"provider": provider, "limit": name})
+def _exceeded(provider: str, name: str, limit: str, why: str, most, used, reserved):
+    """Return the error of a limit: it admits *most*, *used* are used, and the request reserves *reserved*; tokens, dollars or requests."""
+    return QuotaExceeded("provider %s: %s is %s, and %s" % (provider, name, limit, why), "",
+                         {"provider": provider, "limit": name, "max": most, "used": used, "reserved": reserved})
 
 
 def _dollars(nano: int) -> str:

@@ -234,6 +234,11 @@ def result_of(tool, outcome, image, event) -> Result:
 
 def _of_failure(image, tool, e, event: dict):
     if isinstance(e, (ToolTimeout, ProviderError, SandboxDenied, InvalidParams, InvalidRequest)):
+        if isinstance(e, ToolTimeout) and (not e.data or "tool" not in e.data):
+            e.data = {"tool": tool.name}
+            e.message = tool.name + ": " + e.message
+        if isinstance(e, ToolTimeout) and tool.timeout_ms:
+            e.data["timeout_ms"] = tool.timeout_ms
         raise e
     return _told(image, tool, "%s failed: %s" % (tool.name, e), event)
 

@@ -56,6 +56,18 @@ def test_a_day_refuses_the_request_that_would_exceed_it():
     assert m.allowed(p, 100) == 900
 
 
+def test_a_refusal_says_what_was_used_and_reserved():
+    """9.4: errors have a message, and data with structured context."""
+    m, p = meter({"p": [100, 990]}), Provider(per_day=1000)
+    try:
+        m.allowed(p, 20, 30)
+    except QuotaExceeded as e:
+        assert e.data == {"provider": "p", "limit": "tokens_per_day", "max": 1000, "used": 990, "reserved": 50}
+        assert "990 are used" in e.message and "tokens_per_day is 1000" in e.message
+    else:
+        assert False
+
+
 def test_what_was_spent_survives_a_restart():
     p = Provider(per_day=1000)
     assert refused(meter({"p": [100, 990]}), p, 20) == "tokens_per_day"

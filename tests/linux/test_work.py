@@ -161,7 +161,7 @@ def test_a_plain_function_that_blocks_delays_nobody_and_its_timeout_ends_it(tmp_
         served.agent.line(json.dumps(tool_call("block", {"ms": 60000}, 100)))
         assert served.agent.call("claw.status", id="now")["id"] == "now"
         error = served.call("brief", ms=60000)["error"]
-        assert error["code"] == -32014
+        assert error["code"] == -32014 and error["data"]["tool"] == "brief" and error["data"]["timeout_ms"] == 50 and error["message"].startswith("brief: ")
         assert served.text("where")
         began = time.monotonic()
         served.agent.end()
