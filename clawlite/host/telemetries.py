@@ -16,6 +16,8 @@ def refuse(manifest) -> None:
         for name in _OF_WORLD_MODELS[2:] if worlds.named(manifest) else _OF_WORLD_MODELS:
             if getattr(getattr(telemetry.spec, block), name, False):
                 manifest.problem(telemetry, (block, name), "nothing here does what this would tell", "false", "true", key=True)
+    if telemetry.spec.events is not None and telemetry.spec.events.swarm_ops:
+        manifest.problem(telemetry, ("events", "swarm_ops"), "there are no swarms, so nothing does what this would tell", "false", "true", key=True)
     for index, exporter in enumerate(telemetry.spec.exporters):
         if exporter.type in ("otlp", "webhook"):
             wrong = remotes.endpoint_problem(exporter.endpoint)

@@ -312,7 +312,7 @@ def test_5_10_no_prompt_and_no_answer_of_a_provider_is_ever_told(tmp_path):
         world.build(provider(server), personality="a personality that stays here")
         spec = json.loads((tmp_path / "project" / "claw.yaml").read_text())
         spec["spec"]["telemetry"] = {"inline": {"exporters": [{"type": "file", "path": str(tmp_path / "t.jsonl")}], "metrics": {"cost_usd": False},
-                                                "events": {"memory_ops": True, "swarm_ops": True}}}
+                                                "events": {"memory_ops": True}}}
         (tmp_path / "project" / "claw.yaml").write_text(json.dumps(spec))
         build_beside(str(tmp_path / "project"))
         for text in ("a question that stays here", "another one that stays"):
