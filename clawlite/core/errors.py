@@ -20,7 +20,7 @@
     |  +- QueryFailed      -32031  it is there, and the question failed
     +- ImageError          -32060  the image (or a piece of CBOR in it) is damaged or of another format
     |  +- CBORError        -32060
-    |  +- ImageMismatch    -32061  the image is whole, but asks for what this device lacks
+    |  +- ImageMismatch    -32060  the image is whole, but asks for what this device lacks
     +- InternalError       -32603  our bug, and it says so
 
 Rules: 1. ``code`` is the number that goes on the wire (CKP 0.2.0, 9.4).
@@ -135,7 +135,7 @@ class CBORError(ImageError):
 
 
 class ImageMismatch(ImageError):
-    code = -32061
+    pass
 
 
 class InternalError(ClawError):

@@ -2,7 +2,7 @@
 
 1. A line ends in LF; one CR before it is dropped.  A record is 0x1E, JSON, LF.
 2. Console (``plain_json=False``): only what starts with 0x1E is a record, also when a person types ``{``.
-   Serve (``plain_json=True``): every line is a record, with or without 0x1E; empty lines are ignored.
+   Serve (``plain_json=True``): every line is a record, with or without 0x1E; blank lines are ignored.
 3. The limit counts all bytes before the LF.  A longer line is dropped and told once, at its LF; so is one for which a
    board has no memory.
 4. Every byte is looked at once.  Held are at most *limit* bytes of an open line and the chunk that is being read.
@@ -96,7 +96,7 @@ class Framer:
                     return TEXT, line
             except MemoryError:
                 return TOO_LONG, b"%d" % len(line if opened is None else opened)
-            if line:
+            if line and (line[-1] > 32 or line.strip(b" \t\r")):         # a blank one is none, with or without spaces
                 return RECORD, line
 
     def send(self, json_bytes) -> bytes:

@@ -40,18 +40,25 @@ def agree(params: dict, about) -> tuple:
 
 
 def _resolve(text: str, about):
-    """Raise ``InvalidParams`` unless the URI *text* names the agent that is here: its identity."""
+    """Raise ``InvalidParams`` unless the URI *text* names the agent that is here: its identity.  For a good URI it has the code -32061,
+    "Primitive not found" (Runtime Profile 0.2.0, 4)."""
     from clawlite.core.uri import parse as parse_uri
     authority, kind, _, name, version = parse_uri(text)        # by place: a board's core has other names for attributes
     if about is None:
-        raise InvalidParams("manifest: %s: there is no agent here yet" % text, "send the manifest itself")
+        raise _not_found("manifest: %s: there is no agent here yet" % text, "send the manifest itself")
     here = "claw://local/identity/" + about.identity
     if authority == "registry":
-        raise InvalidParams("manifest: %s: this agent reads no registry" % text, "this agent is " + here)
+        raise _not_found("manifest: %s: this agent reads no registry" % text, "this agent is " + here)
     if kind != "identity" or name != about.identity:
-        raise InvalidParams("manifest: %s is not here" % text, "this agent is " + here)
+        raise _not_found("manifest: %s is not here" % text, "this agent is " + here)
     if version is not None and version != about.version:
-        raise InvalidParams("manifest: %s is not here in this version" % text, "this agent is %s@%s" % (here, about.version))
+        raise _not_found("manifest: %s is not here in this version" % text, "this agent is %s@%s" % (here, about.version))
+
+
+def _not_found(message: str, hint: str):
+    error = InvalidParams(message, hint)
+    error.code = -32061
+    return error
 
 
 def parse_version(text) -> tuple:

@@ -67,8 +67,11 @@ class Session:
 
     def _batch(self, messages: list, now_ms: int):
         batch = self._open_batch = rpc.Batch(len(messages), self._send)
+        opens = False                   # answers of a batch leave together, and nothing is done before initialize is answered (9.3.1)
         for message in messages:
-            if not self._one(message, batch.add, now_ms):
+            opens = opens or isinstance(message, dict) and message.get("method") == "claw.initialize"
+        for message in messages:
+            if not self._one(message, batch.add, now_ms, opens):
                 batch.add(None)
         self._open_batch = None
 
@@ -85,8 +88,8 @@ class Session:
         elif self._to:
             self._send(rpc.error(self._id, error))
 
-    def _one(self, message, reply, now_ms: int) -> bool:
-        """Deal with one message; return whether *reply* gets an answer, now or later."""
+    def _one(self, message, reply, now_ms: int, opens: bool = False) -> bool:
+        """Deal with one message; return whether *reply* gets an answer, now or later.  *opens*: in its batch is an initialize."""
         try:
             request = rpc.parse(message)
             if request is None:
@@ -94,6 +97,8 @@ class Session:
                 return False
             id, method, params = request
             self._id = id
+            if opens and method != "claw.initialize":
+                raise InvalidRequest("%s: expected claw.initialize alone, got a batch with both" % method[:60], "send it after the answer")
             value = self._call(id, method, params, reply, now_ms)
         except Exception as e:
             reply(rpc.error(rpc.id_of(message), e if isinstance(e, ClawError) else unexpected(e)))

@@ -19,7 +19,9 @@ def compile_inline(manifest: dict) -> bytes:
     from clawlite.host.problems import ManifestErrors
     files = [problem for slot, value in sorted(manifest["spec"].items()) for problem in _files(slot, value)]
     if files:
-        raise ManifestErrors(files)
+        error = ManifestErrors(files)
+        error.code = -32061             # Runtime Profile 0.2.0, 4: a file that is referenced and cannot be found
+        raise error
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:

@@ -47,7 +47,7 @@ class Straight:
             if shell.code is not None:
                 shell.framer.feed(b"\n".join(lines[at:]))       # for whoever has the line next
                 return
-            if lines[at]:
+            if lines[at] and (lines[at][-1] > 32 or lines[at].strip(b" \t")):
                 record(lines[at], self._now_ms)
                 if effects:
                     shell.settle()

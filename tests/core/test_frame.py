@@ -46,6 +46,12 @@ def test_any_portions_give_the_same_events():
                 assert run(MIX, portion, limit, plain_json) == whole, (limit, portion)
 
 
+def test_blank_lines_are_no_records_with_or_without_spaces():
+    for blank in (b"\n", b"\r\n", b"  \n", b"\t \r\n", b"\x1e\n", b"\x1e \t\n"):
+        for portion in (None, 1):
+            assert run(blank + b"{} \n", portion, plain_json=True) == [(RECORD, b"{} ")], blank
+
+
 def test_only_one_cr_before_the_lf_is_dropped():
     assert run(b"a\r\r\nb\rc\n\rd\n") == [(TEXT, b"a\r"), (TEXT, b"b\rc"), (TEXT, b"\rd")]
 

@@ -193,7 +193,7 @@ def test_an_image_that_is_damaged_where_few_look_leaves_the_agent_running(tmp_pa
 def test_what_an_image_needs_is_refused_with_all_its_names():
     with pytest.raises(ImageMismatch) as caught:
         _load(_rewritten("greenhouse", requires=["a", "pins", "z"])).require(("pins",), "this machine")
-    assert "needs a, z, which this machine does not have" in caught.value.message and caught.value.code == -32061
+    assert "needs a, z, which this machine does not have" in caught.value.message and caught.value.code == -32060
 
 
 def test_damage_in_processes(tmp_path):

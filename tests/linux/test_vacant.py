@@ -7,7 +7,7 @@ import signal
 import pytest
 from agents import INITIALIZE, Agent, linux, make_bench, tool_call
 
-REQUEST, PARAMS, MANIFEST = -32600, -32602, -32060
+REQUEST, PARAMS, MANIFEST, MISSING = -32600, -32602, -32060, -32061
 STATUS = b'{"jsonrpc":"2.0","id":7,"method":"claw.status"}\n'
 SPEC = {"identity": {"inline": {"name": "guest", "personality": "x", "autonomy": "autonomous"}},
         "providers": [{"inline": {"protocol": "openai-compatible", "endpoint": "http://127.0.0.1:9/v1", "model": "m", "auth": {"type": "none"}}}]}
@@ -62,7 +62,7 @@ def test_9_3_1_the_same_manifest_again_is_the_same_agent_and_another_one_another
             assert agent.call("claw.initialize", params(TOOLS, name))["result"]["agentInfo"]["name"] == "guest"
             assert agent.call("claw.shutdown")["result"] == {"drained": True}
             assert agent.call("claw.status")["result"]["state"] == "STOPPED"
-        assert agent.call("claw.initialize", params({"identity": "x"}))["error"]["code"] == MANIFEST
+        assert agent.call("claw.initialize", params({"identity": "x"}))["error"]["code"] == MISSING
         assert agent.call("claw.status")["result"]["state"] == "STOPPED"
         assert agent.call("claw.initialize", dict(INITIALIZE, manifest="claw://local/identity/guest@1.2.3"))["result"]
         agent.end()
@@ -85,7 +85,7 @@ def test_what_comes_with_it_is_answered_in_order(vacant):
         assert agent.wait() == 0
         batch, second, last = [json.loads(line) for line in agent.text().splitlines()]
         assert [answer["id"] for answer in batch] == [7, 1, 8]
-        assert batch[0]["error"]["code"] == REQUEST and batch[2]["result"]["state"] == "READY"
+        assert batch[0]["error"]["code"] == batch[2]["error"]["code"] == REQUEST, "9.3.1: nothing is done before initialize is answered"
         assert second["result"]["state"] == last["result"]["state"] == "READY"
 
 
@@ -98,7 +98,7 @@ def test_what_comes_with_it_is_answered_in_order(vacant):
 def test_9_3_1_a_manifest_that_cannot_be_built_is_refused_with_its_problems(vacant, spec, said):
     with vacant() as agent:
         error = agent.call("claw.initialize", params(spec))["error"]
-        assert error["code"] == MANIFEST and said in error["message"] and error["data"]["problems"], error
+        assert error["code"] == (MISSING if "names no files" in said else MANIFEST) and said in error["message"] and error["data"]["problems"], error
         assert agent.call("claw.status")["result"]["state"] == "INIT"
         assert agent.call("claw.initialize", params())["result"]
 
@@ -109,7 +109,7 @@ def test_9_3_1_a_manifest_that_cannot_be_built_is_refused_with_its_problems(vaca
 def test_7_a_uri_names_nobody_here(vacant, manifest, said):
     with vacant() as agent:
         error = agent.call("claw.initialize", dict(INITIALIZE, manifest=manifest))["error"]
-        assert error["code"] == PARAMS and said in error["message"]
+        assert error["code"] == (MISSING if "no agent here" in said else PARAMS) and said in error["message"]
 
 
 def test_without_the_compiler_it_says_so(vacant, tmp_path):
@@ -119,7 +119,7 @@ def test_without_the_compiler_it_says_so(vacant, tmp_path):
     root = linux.__globals__["ROOT"]
     with vacant(PYTHONPATH="%s:%s" % (tmp_path / "missing", root)) as agent:
         error = agent.call("claw.initialize", params())["error"]
-        assert error["code"] == -32061 and "has no compiler" in error["message"] and "pip install" in error["data"]["hint"]
+        assert error["code"] == MANIFEST and "has no compiler" in error["message"] and "pip install" in error["data"]["hint"]
         assert agent.call("claw.status")["result"]["state"] == "INIT"
 
 
