@@ -24,18 +24,26 @@ venv: $(STAMP)          ## set up .venv, with everything that running and testin
 
 $(STAMP):
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 on PATH. Install one, or: make PYTHON=/path/to/python3" >&2; exit 1; }
-	$(PYTHON) -m venv --clear .venv
-	CLAWLITE_NO_EXT=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	@$(PYTHON) -c 'import re, tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+		print("Installing into .venv, some minutes at the first time: clawlite,", ", ".join(sorted({re.match("[A-Za-z0-9-]+", need)[0] \
+		for extra in ("host", "sim", "accel", "test") for need in extras[extra]})))'
+	@$(PYTHON) -m venv --clear .venv
+	@CLAWLITE_NO_EXT=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--config-settings editable_mode=compat -e '.[host,sim,accel,test]' || \
 	{ echo "Once more without the simulator: no wheel of MicroPython for this system."; \
 	CLAWLITE_NO_EXT=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--config-settings editable_mode=compat -e '.[host,accel,test]'; }
 	@touch $(STAMP)
 
+# On a terminal the agent is a job of its own (set -m): Ctrl-C is the agent's, which ends a turn with the first and leaves with the
+# second (130), and make, which would end at the first, is not told.
+MODEL_AGENT := build/model
 run: $(STAMP)           ## start the example agent here; with a model: make run ENDPOINT=http://127.0.0.1:8080/v1 MODEL=name
-	@if [ -n "$(ENDPOINT)" ]; then rm -rf build/model && $(BIN)/clawlite new build/model --endpoint "$(ENDPOINT)" \
-		$(if $(MODEL),--model "$(MODEL)") && exec $(BIN)/clawlite run build/model; fi; \
-	test -f $(AGENT)/claw.yaml || $(BIN)/clawlite new $(AGENT) --offline; exec $(BIN)/clawlite run $(AGENT)
+	@agent=$(AGENT); set -- --offline; mkdir -p build; \
+	if [ -n "$(ENDPOINT)" ]; then agent=$(MODEL_AGENT); rm -rf $$agent; set -- --endpoint "$(ENDPOINT)" $(if $(MODEL),--model "$(MODEL)"); fi; \
+	if [ ! -f $$agent/claw.yaml ]; then said=$$($(BIN)/clawlite new $$agent "$$@" 2>&1) || { echo "$$said" >&2; exit 1; }; \
+	echo "Made $$agent, to look at and to change. It is started here."; fi; \
+	if [ -t 0 ]; then set -m; fi; $(BIN)/clawlite run $$agent; rc=$$?; [ $$rc = 130 ] || exit $$rc
 
 test: $(STAMP)          ## every test: CPython, Cython, MicroPython
 	@rm -rf $(RESULTS); rc=0; $(MAKE) -s test-ext || rc=1; $(MAKE) -s test-main || rc=1; $(MAKE) -s report; exit $$rc
