@@ -245,6 +245,8 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = False              # server_close() waits for them
     request_queue_size = 16
 
+    models = ()                     # what GET /v1/models lists; asked for beside the script
+
     def __init__(self, script, tls=False, api: str = "openai"):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.script, self.api = script, api
@@ -342,6 +344,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         request = Request(self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, _value(body))
+        if request.method == "GET" and request.target.endswith("/models"):
+            listed = {"body": {"object": "list", "data": [{"id": name} for name in self.server.models]}}
+            return self._answer(listed if self.server.models else error(404, "no such page"), request)
         step = self.server.take(request)
         if step.get("stall") == "head":
             self._stall()

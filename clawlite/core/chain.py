@@ -24,6 +24,7 @@ class Chain:
         self._meter = meter
         self._keep = keep
         self._is_behind = is_behind
+        self.broken = False             # a provider that was asked cannot work as it is configured
         self._made = {}                 # place -> (name, provider): one that is never reached is never loaded
 
     def ask(self, history):
@@ -45,8 +46,10 @@ class Chain:
                 why.append(e.message)
                 last = e
                 only_limits = only_limits and isinstance(e, QuotaExceeded)
+                self.broken = self.broken or e.never
             if place + 1 < count and name not in _BUILTIN:
-                yield (TELL, "%s; next: %s" % (last.message, self._at(place + 1)[0]))
+                hint = " - " + last.hint if last.hint else ""
+                yield (TELL, "%s%s; next: %s" % (last.message, hint, self._at(place + 1)[0]))
         if len(why) == 1:
             raise last
         raise (QuotaExceeded if only_limits else ProviderError)("no provider left: " + "; ".join(why), "", last.data)

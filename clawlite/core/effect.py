@@ -3,6 +3,7 @@
     (SAY, text)                            show a line to the person on the console
     (TELL, text)                           show a line about the turn that is no part of its answer: an error, a notice
     (WRITE, text)                          show text as it comes, without an end of line
+    (WRITE, "", count)                     so many characters of what was written last are void: an answer that broke off
     (PROMPT, text)                         the console waits for a line
     (SEND, message)                        a JSON-RPC message (dict or list) for the operator
     (LOG, event)                           a dict for the log: never stdout

@@ -106,7 +106,9 @@ class ToolTimeout(ClawError):
 
 
 class ProviderError(ClawError):
+    """*never*: it will not work before a person has changed something, a key or a model's name."""
     code = -32020
+    never = False
 
 
 class Passing(ProviderError):

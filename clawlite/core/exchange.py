@@ -19,14 +19,17 @@ def head(where: tuple, headers: list, size: int) -> bytes:
     where  (tls, host, port, target)
     Raises ``ProviderError`` for a header that HTTP cannot carry: a key, most likely.
     """
-    tls, host, port, target = where
-    host = "[%s]" % host if ":" in host else host
-    if port != (443 if tls else 80):
-        host = "%s:%d" % (host, port)
     try:
-        return request("POST", target, host, headers, size)
+        return request("POST", where[3], hosted(where), headers, size)
     except ValueError:
         raise ProviderError("its key has characters that no header can carry")
+
+
+def hosted(where: tuple) -> str:
+    """Return the value of the header Host."""
+    tls, host, port, _ = where
+    host = "[%s]" % host if ":" in host else host
+    return host if port == (443 if tls else 80) else "%s:%d" % (host, port)
 
 
 def exchange(where: tuple, parts: list, most: int, begin):
@@ -67,6 +70,10 @@ def _received(outcome: tuple, most: int, begin):
             if event[0] == "head":
                 status, headers = event[1], event[2]
                 reader = begin(status, headers)
+                encoding = headers.get("content-encoding", "identity")
+                if encoding != "identity" and status == 200:
+                    raise ProviderError("the answer is compressed (%s), which nobody asked for" % encoding[:40],
+                                        "turn compression off at the server, or at the proxy before it")
                 if status != 200 and most > MAX_REFUSAL:
                     most = MAX_REFUSAL
                 length = headers.get("content-length", "")
@@ -105,6 +112,12 @@ def refused(status: int, headers: dict, message: str, now_s):
 
     now_s  seconds since 1970, or None while the clock is unset
     """
+    if 300 <= status < 400 and headers.get("location"):
+        return ProviderError("HTTP %d: it redirects to %s" % (status, headers["location"][:200]),
+                             "if that is right, write it into the manifest's endpoint")
+    encoding = headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        message = "HTTP %d, with a compressed reason (%s)" % (status, encoding[:40])
     if status not in PASSING:
         return ProviderError(message)
     e = Passing(message)

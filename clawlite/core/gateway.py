@@ -46,15 +46,19 @@ class Distant:
         return reply
 
     def _received(self):
-        said, shown = bytearray(), False
+        said, shown, count = bytearray(), False, 0
         while True:
             done, event = yield (RECEIVE, SILENCE_MS)
+            if count and (not done or isinstance(event, list)):
+                yield (WRITE, "", count)
+                count = 0
             if not done:
                 if not event.message.startswith("provider "):
                     event.message = "provider %s: %s" % (self.name, event.message)
                 raise event
             if isinstance(event, str):
                 shown = True
+                count += len(event)
                 if len(said) < self._keep:
                     said.extend(event.encode())
                 yield (WRITE, event)

@@ -17,6 +17,7 @@ NONE, BEARER, KEY_HEADER, OAUTH2 = range(4)
 EXPONENTIAL, LINEAR, CONSTANT = range(3)
 MAX_WAIT_MS = 60000             # a longer Retry-After goes to the next provider
 _PART = 256                     # bytes of an answer that are kept in one piece
+_NEVER = (400, 401, 403, 404)   # statuses that no other attempt changes, while the manifest and the key stay as they are
 _KEPT_OF_BODY = 16              # an answer's body has at most so many times the bytes that are kept of its text
 
 
@@ -66,9 +67,14 @@ class Provider:
                 raise
             except ProviderError as e:
                 wait = self._wait(e, attempt, meter)
+                asks = getattr(e, "wait_ms", None)
+                if wait is None and asks is not None and asks > MAX_WAIT_MS:
+                    e.message = "%s; it asks to wait %d s, and %d s are the most" % (
+                        e.message.rstrip("."), asks // 1000, MAX_WAIT_MS // 1000)
                 said = "provider %s: %s (tried %d of %d" % (self.name, e.message, attempt, self.max_attempts)
                 if wait is None:
-                    raise ProviderError(said + ")", e.hint)
+                    e.message = said + ")"
+                    raise e
             yield (TELL, "%s, again in %d.%d s)" % (said, wait // 1000, wait % 1000 // 100))
             yield (SLEEP, wait)
             attempt += 1
@@ -109,12 +115,18 @@ class Provider:
                 self._token = None          # withdrawn before its time: once more, with a new one
                 return (yield from self._attempt(history, meter, most))
             if status != 200:
-                raise refused(status, headers, self.codec.error(status, without(key, body)), meter.now_s())
+                e = refused(status, headers, self.codec.error(status, without(key, body)), meter.now_s())
+                if status in _NEVER:
+                    from clawlite.core.misfit import explain
+                    yield from explain(self, e, status, key)
+                raise e
             answer = incoming.answer or self.codec.whole(without(key, body))
         except Exception as e:
             incoming.stream = incoming.answer = None    # a board may need their room to count what was used
-            if incoming.shown and not incoming.ends_line:
-                yield (WRITE, "\n")
+            if incoming.shown:
+                if not incoming.ends_line:
+                    yield (WRITE, "\n")
+                yield (WRITE, "", incoming.count + (not incoming.ends_line))
             if incoming.is_answer:
                 yield from self._spend(meter, None, None, asked, incoming.shown)
             if isinstance(e, ProviderError):
@@ -143,7 +155,9 @@ class Provider:
             return self._token.value if self.auth else ""
         done, key = yield (SECRET, self.secret)
         if not done:
-            raise ProviderError(key.message, key.hint)
+            e = ProviderError(key.message, key.hint)
+            e.never = True
+            raise e
         if self.auth == OAUTH2:
             from clawlite.core.oauth2 import token
             self._token = yield from token(self.oauth2, key, self.codec, meter)
@@ -154,7 +168,14 @@ class Provider:
 
     def _parts(self, key: str, prefix: list, body: bytes, allowed: int) -> list:
         """Return the parts of a request (effect OPEN): what never changes is told by its place in the image."""
-        headers = [("Content-Type", "application/json"), ("Accept", "text/event-stream" if self.stream else "application/json"),
+        headers = [("Content-Type", "application/json")] + self.headers(key)
+        first = b"," if self.kind == OPENAI else b""        # behind the system message, which Anthropic keeps apart
+        end = b'],"max_tokens":%d}' % allowed
+        return [head(self.where, headers, prefix[1] + len(first) + len(body) + len(end)), prefix, first, body, end]
+
+    def headers(self, key: str) -> list:
+        """Return what every request of this provider says."""
+        headers = [("Accept", "text/event-stream" if self.stream else "application/json"),
                    ("Accept-Encoding", "identity"), ("User-Agent", "clawlite")]
         if self.kind == ANTHROPIC:
             headers.append(("anthropic-version", "2023-06-01"))
@@ -162,9 +183,7 @@ class Provider:
             headers.append(("x-api-key" if self.kind == ANTHROPIC else "api-key", key))
         elif self.auth != NONE:
             headers.append(("Authorization", "Bearer " + key))
-        first = b"," if self.kind == OPENAI else b""        # behind the system message, which Anthropic keeps apart
-        end = b'],"max_tokens":%d}' % allowed
-        return [head(self.where, headers, prefix[1] + len(first) + len(body) + len(end)), prefix, first, body, end]
+        return headers
 
     def _fitting(self, history, begun: int) -> bytes:
         """Return the conversation's messages, and leave out as many of the oldest turns as the limits of a request demand.
@@ -191,7 +210,7 @@ class _Incoming:
 
     is_answer  bool, an answer has begun, and costs
     answer     ``wire.Answer``, once a stream is whole
-    shown      bytes of its text that were shown; ends_line: with an end of line behind them
+    shown      bytes of its text that were shown, count: as characters; ends_line: with an end of line behind them
     """
 
     def __init__(self, provider):
@@ -200,7 +219,7 @@ class _Incoming:
         self.is_answer = False
         self.answer = None
         self.said = [bytearray()]       # of _PART bytes or some more: a thousand small strings cost ten times their text, and one that grows moves
-        self._kept = self.shown = 0
+        self._kept = self.shown = self.count = 0
         self.ends_line = False
 
     def begin(self, status: int, headers: dict):
@@ -224,6 +243,7 @@ class _Incoming:
                     self.said.append(bytearray())
                 self.said[-1].extend(text)
             self.shown += len(text)
+            self.count += len(event[1])
             self.ends_line = event[1].endswith("\n")
             yield (WRITE, event[1])
             event = self.stream.next_event()

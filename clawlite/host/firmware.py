@@ -67,7 +67,7 @@ RARE = {
     "refusing": {"session": "Session._batch Session.too_long Session.excuse", "calls": "_refuse", "rpc": "unreadable id_of is_id Batch _parse_other"},
     "taking": {"shedding": "reach", "console": "Console.__init__ Console.greet Console._take Console._begin Console._command Console._answer Console.not_text Console.interrupt",
                "history": "History.begin History.restore", "chain": "_provider Chain.__init__ Chain.text _unseen"},
-    "request": {"provider": "Provider.__init__ Provider._parts Provider._fitting Provider._credential", "exchange": "head", "net": "Net._begin",
+    "request": {"provider": "Provider.__init__ Provider._parts Provider.headers Provider._fitting Provider._credential", "exchange": "head hosted", "net": "Net._begin",
                 "http1": "request", "meter": "Meter.allowed Meter.pause Meter.sent", "openai": "Codec.messages"},
     "shortage": {"agent": "Agent.cancel", "console": "Console.go_on", "stdio": "Stdio.spoil", "frame": "Framer.lose"},
     "incoming": {"exchange": "_received _event", "http1": "Response", "sse": "Events", "wire": "Stream Answer Codec.whole Codec.parse field tokens"},

@@ -87,10 +87,8 @@ class Job:
                 elif kind == E.CLOSE:
                     connection.close()
                 elif kind == E.WRITE:
-                    self._write(effect[1])
-                elif kind == E.TELL:
-                    self._flush()
-                    self.said = ""
+                    self._write(effect[1]) if effect[1] else self._void()
+                elif kind == E.TELL and not self.said:      # after an answer: for the device another one would begin
                     self._add("notice", effect[1])
                 else:
                     value = await self._other(effect)
@@ -111,6 +109,11 @@ class Job:
         raise AssertionError(f"a provider has no effect {effect[0]}")
 
     # -- records
+
+    def _void(self) -> None:
+        """The answer broke off: the notice that follows says so, and voids what the device has shown of it."""
+        self._flush()
+        self.said = ""
 
     def _write(self, text: str) -> None:
         self._text += text

@@ -12,7 +12,7 @@ from clawlite.linux.shell import now_ms
 
 
 def ask(shell, text: str, approve: bool) -> int:
-    """Return the exit code: 0 done, 1 failed, 5 a tool or policy said no, 130 interrupted, 128 + n after signal n.
+    """Return the exit code: 0 done, 1 failed, or a provider cannot work as it is configured, 5 a tool or policy said no, 130 interrupted, 128 + n after signal n.
 
     Raises ``ClawError`` for a text that is too long.
     """
@@ -22,6 +22,8 @@ def ask(shell, text: str, approve: bool) -> int:
     shell.terminal = os.isatty(0)
     shell.answer_only = True
     console, agent = shell.console, shell.agent
+    if not os.isatty(1):
+        shell.people.waits = ""
     if not shell.terminal:
         shell.wire.at_end = True        # stdin is not ours to read: `ask` has its text already
 
@@ -41,10 +43,13 @@ def ask(shell, text: str, approve: bool) -> int:
         shell.settle()
         while shell.code is None:
             shell.step()
+        if not (console.failed or console.interrupted or signals.terminated()):
+            shell.people.release()
     finally:
         shell.leave()
     if signals.terminated():
         return 128 + signals.terminated()
     if shell.code:
         return shell.code
-    return 130 if console.interrupted else 1 if console.failed else 0 if console.clean else 5
+    failed = console.failed or agent.providers is not None and agent.providers.broken
+    return 130 if console.interrupted else 1 if failed else 0 if console.clean else 5

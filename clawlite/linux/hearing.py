@@ -11,11 +11,27 @@ class Heard:
 
     def __init__(self):
         self._said, self._size = [], 0
+        self._lost = 0                  # characters that came after the most that is kept
 
     def add(self, text: str):
-        if self._size < MAX_ANSWER:
-            self._said.append(text[:MAX_ANSWER - self._size])
-            self._size += len(self._said[-1])
+        kept = text[:MAX_ANSWER - self._size]
+        if kept:
+            self._said.append(kept)
+            self._size += len(kept)
+        self._lost += len(text) - len(kept)
+
+    def take_back(self, count: int):
+        """The last *count* characters are void: an answer broke off."""
+        self._lost -= count
+        while self._lost < 0 and self._said:
+            last = self._said.pop()
+            kept = last[:self._lost]
+            self._lost += len(last)
+            self._size -= len(last) - len(kept)
+            if kept:
+                self._said.append(kept)
+                self._lost = 0
+        self._lost = max(0, self._lost)
 
     def end_line(self):
         """What comes next begins a line."""
@@ -37,7 +53,7 @@ def heard(work, caller: str, into: Heard):
                 return e.value
             value = error = None
             if effect[0] == WRITE:
-                into.add(effect[1])
+                into.add(effect[1]) if effect[1] else into.take_back(effect[2])
                 continue
             into.end_line()
             if effect[0] == SAY:

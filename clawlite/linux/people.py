@@ -16,6 +16,7 @@ class People:
         self._shell = shell
         self._first = True              # no prompt has been shown: the terminal is as it was found
         self._asked = None              # the task whose question was put last
+        self.waits = None               # text of an answer that is not whole, where it waits for that
         self._held = None               # held.Held, where secrets are looked for
 
     def table(self) -> dict:
@@ -29,6 +30,7 @@ class People:
 
     def _say(self, effect: tuple):
         """Show whole lines."""
+        self.release()
         self._hear_out()
         self._show(effect[1])
 
@@ -50,8 +52,22 @@ class People:
         self._shell.screen.show(printable(text.encode("utf-8", "replace")) + b"\n")
 
     def _write(self, effect: tuple):
-        """Show what a provider says as it comes; the line stays open."""
-        text = effect[1]
+        """Show what a provider says as it comes; the line stays open.
+
+        Where the answer alone is wanted, and no person watches it come, it waits until it is whole.
+        """
+        if self.waits is not None:
+            self.waits = self.waits + effect[1] if effect[1] else self.waits[:-effect[2]]
+        elif effect[1]:
+            self._show_piece(effect[1])
+
+    def release(self):
+        """Show what has waited: it is whole."""
+        text, self.waits = self.waits, "" if self.waits is not None else None
+        if text:
+            self._show_piece(text)
+
+    def _show_piece(self, text: str):
         guard = self._shell.agent.image.guard
         if guard is not None:
             if self._held is None:

@@ -302,8 +302,8 @@ class Device:
         """Show *text* to the person, as an effect of *kind* SAY, TELL, WRITE or PROMPT; without a console what is told goes to the log."""
         if self.guarding and kind != E.PROMPT:
             text = self.guarding.shown(kind, text)
-            if not text and kind == E.WRITE:
-                return                  # it waits for the end of its line
+        if not text and kind == E.WRITE:
+            return                      # it waits for the end of its line; or says that what was shown is void
         if kind == E.TELL and not self.console:
             if self.log:
                 self.keep({"event": "notice", "text": text})

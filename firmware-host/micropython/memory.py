@@ -7,7 +7,7 @@ import sys
 
 _PACKAGE = "clawlite.core."
 # One text each: a short name in a list of them would be a string that stays for ever.  host/firmware.py enters groups of functions.
-_OCCASIONAL = " header seal handshake uri outlook approval journal appendlog oldturns conversation memories memory_methods instant storelog storewrite storequery words record onrecord commands trace violation jsonvalue cborfault jsonfault loader shortage parts assemble begin settime lookup secretvalues "
+_OCCASIONAL = " header seal handshake uri outlook approval misfit journal appendlog oldturns conversation memories memory_methods instant storelog storewrite storequery words record onrecord commands trace violation jsonvalue cborfault jsonfault loader shortage parts assemble begin settime lookup secretvalues "
 _STAGES = ""
 REMOTE = "remote tcp limits openai anthropic oauth2"        # what reaches providers, until the next turn
 

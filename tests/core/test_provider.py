@@ -195,9 +195,10 @@ def test_retry_after_is_obeyed():
 
 def test_what_will_not_pass_is_not_tried_again():
     for code in (400, 401, 403, 404):
-        world = World(status(code, b'{"error":{"message":"no such model"}}'))
+        world = World(status(code, b'{"error":{"message":"no such place"}}'), status(404))
         e = failed(world, row())
-        assert e.code == -32020 and "no such model" in e.message and len(world.requests) == 1, e.message
+        assert e.code == -32020 and "no such place" in e.message, e.message
+        assert e.never == (code != 400) and len(world.requests) == (2 if code == 404 else 1)
     world = World(["certificate of h has expired"])
     assert "expired" in failed(world, row()).message and len(world.requests) == 1
 

@@ -49,7 +49,7 @@ BAD = {                             # fault -> what its line says
     "too many calls": "more than 16 tool calls at once",
 }
 MORE = {
-    "redirect": ({"status": 302, "headers": [("Location", "http://127.0.0.1:1/")]}, "HTTP 302"),
+    "redirect": ({"status": 302, "headers": [("Location", "http://127.0.0.1:1/")]}, "HTTP 302: it redirects to http://127.0.0.1:1/"),
     "no json": ({"body": b"certainly! here is"}, "broken JSON"),
     "a list": ({"body": []}, "sent list, expected a JSON object"),
     "another api": ({"body": {"object": "list", "data": []}}, "no message of the expected API"),
@@ -72,7 +72,7 @@ def test_each_fault_is_one_clear_line_and_the_agent_goes_on(world, api, streamin
         with world.start("run") as agent:
             for number, fault in enumerate(BAD):
                 agent.line("%d: %s" % (number, fault))
-                said = agent.expect("(tried 1 of 1).\n")
+                said = agent.expect("(tried 1 of 1).") + agent.expect("\n")
                 lines = [line for line in said.splitlines() if "ready." not in line and not line.startswith("Let me ")]
                 assert len(lines) == 1 and lines[0].startswith("provider first: ") and len(lines[0]) < 280, (fault, said)
                 assert BAD[fault] in lines[0], (fault, lines)
@@ -92,7 +92,8 @@ def test_more_faults_are_one_clear_line_each(world):
             for fault, (_, wanted) in MORE.items():
                 agent.line(fault)
                 said = agent.expect("(tried 1 of 1).")
-                assert agent.expect("\n") in ("", " Next: check protocol and endpoint."), fault
+                next_step = agent.expect("\n")
+                assert next_step in ("", " Next: check protocol and endpoint.") or fault == "redirect" and "endpoint" in next_step, fault
                 assert wanted in said.splitlines()[-1] and "\x1b" not in said, fault
                 agent.line("again")
                 assert agent.expect("Fine.\n") == "", fault
@@ -173,10 +174,62 @@ def test_the_next_provider_is_asked_in_order(world, auth):
         more = {} if auth else {"auth": {"type": "none"}}
         world.build(provider(one, "one", **more), provider(two, "two", **more, retry=dict(AT_ONCE, max_attempts=2)), provider(three, "three", **more))
         code, said, told = world.ask("hello")
-        assert (code, said) == (0, "Third.\n") and [len(server.requests) for server in (one, two, three)] == [1, 2, 1]
-    assert told == ("provider one: HTTP 401: Incorrect API key provided. (tried 1 of 1); next: two\n"
+        assert (code, said) == (1, "Third.\n") and [len(server.requests) for server in (one, two, three)] == [1, 2, 1]
+    mend = "clawlite secrets set TEST_KEY" if auth else "name its key in the manifest: auth.secret_ref"
+    assert told == ("provider one: HTTP 401: Incorrect API key provided. (tried 1 of 1) - " + mend + "; next: two\n"
                     "provider two: HTTP 500: Internal server error. (tried 1 of 2, again in 0.0 s)\n"
                     "provider two: HTTP 500: Internal server error. (tried 2 of 2); next: three\n")
+
+
+def test_a_refused_key_is_told_with_what_to_do_and_ask_fails(world):
+    with Server([FAULTS["unauthorized"]] * 2) as server:
+        world.build(provider(server), reflex=REFLEX)
+        code, said, told = world.ask("hello")
+        assert (code, said) == (1, "By the rules.\n") and "- clawlite secrets set TEST_KEY; next: reflex\n" in told
+        world.build(provider(server))
+        code, said, told = world.ask("hello")
+        assert (code, said) == (1, "") and told.endswith("(tried 1 of 1). Next: clawlite secrets set TEST_KEY.\n")
+
+
+@both
+def test_an_unknown_model_is_told_with_those_that_the_server_lists(world, api, streaming):
+    with Server([FAULTS["no model"]] * 2, api=api) as server:
+        world.build(provider(server, streaming=streaming), reflex=REFLEX)
+        code, said, told = world.ask("hello")
+        assert (code, said) == (1, "By the rules.\n") and "check model and endpoint in the manifest; next: reflex" in told
+        server.models = ["small"] + ["model-%d" % n for n in range(9)]
+        code, said, told = world.ask("hello")
+        assert code == 1 and "change the model, %s; the server lists small, model-0, " % MODEL in told and "model-6 and 2 more; next" in told
+
+
+def test_an_outage_falls_back_and_is_no_failure(world):
+    with Server([FAULTS["failed"]]) as server:
+        world.build(provider(server), reflex=REFLEX)
+        assert world.ask("hello") == (0, "By the rules.\n", "provider first: HTTP 500: Internal server error. (tried 1 of 1); next: reflex\n")
+
+
+@pytest.mark.parametrize("then", ["again", "rules"])
+def test_of_an_answer_that_broke_off_nothing_is_on_stdout(world, then):
+    broken = dict(say("Half an answer that nobody wants."), end="close")
+    with Server([broken, say("Whole.")]) as server:
+        world.build(provider(server, retry=dict(AT_ONCE, max_attempts=2 if then == "again" else 1)), reflex=REFLEX)
+        code, said, told = world.ask("hello")
+        assert (code, said) == (0, "Whole.\n" if then == "again" else "By the rules.\n") and "closed in the middle" in told
+
+
+def test_an_answer_that_broke_off_for_good_is_not_on_stdout(world):
+    with Server([dict(say("Half an answer."), end="close")]) as server:
+        world.build(provider(server))
+        code, said, told = world.ask("hello")
+        assert (code, said) == (1, "") and "closed in the middle" in told
+
+
+def test_a_compressed_answer_is_told_as_what_it_is(world):
+    gzip = [("Content-Encoding", "gzip")]
+    with Server([{"headers": gzip, "body": b"\x1f\x8b\x08"}, {"status": 500, "headers": gzip, "body": b"\x1f\x8b\x08"}]) as server:
+        world.build(provider(server))
+        assert "the answer is compressed (gzip), which nobody asked for" in world.ask("hello")[2]
+        assert "HTTP 500, with a compressed reason (gzip)" in world.ask("hello")[2]
 
 
 def test_every_turn_begins_with_the_first_provider(world):
@@ -247,7 +300,8 @@ def test_retry_after_is_obeyed(world):
     with Server([soon, say("Now."), never]) as server:
         world.build(provider(server, retry={"max_attempts": 3, "initial_delay_ms": 60000}), reflex=REFLEX)
         assert world.ask("hello") == (0, "Now.\n", "provider first: HTTP 429: Slow down. (tried 1 of 3, again in 1.0 s)\n")
-        assert world.ask("hello")[2].startswith("provider first: HTTP 429: Slow down. (tried 1 of 3); next: ")
+        assert world.ask("hello")[2].startswith(
+            "provider first: HTTP 429: Slow down; it asks to wait 86400000 s, and 60 s are the most (tried 1 of 3); next: ")
 
 
 def test_ctrl_c_ends_a_pause(world):
@@ -479,7 +533,7 @@ def test_a_server_that_repeats_the_key_does_not_show_it(world, api, streaming):
         with world.start("run") as agent:
             for _ in echoes:
                 agent.line("hello")
-                said = agent.expect("(tried 1 of 1).\n")
+                said = agent.expect("(tried 1 of 1).") + agent.expect("\n")
                 assert KEY[:12] not in said, said
             assert len(server.requests) == len(echoes)
 
