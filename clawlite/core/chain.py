@@ -1,6 +1,7 @@
 """The providers of an agent, asked in their order (CKP 0.2.0, 5.2: in array order, none skipped).
 
-``agent.providers`` in the image: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS.
+``agent.providers`` in the image: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS; -1 at its end: rules of reflex come before all
+providers, and hand on what none of them fits.
 """
 from clawlite.core.effect import TELL, WRITE
 from clawlite.core.errors import ProviderError, QuotaExceeded
@@ -34,6 +35,11 @@ class Chain:
         """
         why, last, only_limits = [], None, True
         count = len(self._image.agent.providers)
+        if self._image.agent.providers[-1] == RULES:
+            count -= 1
+            reply = self._by_rules(history)
+            if reply:
+                return reply
         for place in range(history.answering, count):
             name, provider = self._at(place)
             try:
@@ -53,6 +59,13 @@ class Chain:
         if len(why) == 1:
             raise last
         raise (QuotaExceeded if only_limits else ProviderError)("no provider left: " + "; ".join(why), "", last.data)
+
+    def _by_rules(self, history):
+        """Return the reply of the rules that come first, None where the turn is not theirs."""
+        turn, rules = history.turn, self._at(-1)[1]
+        if len(turn) == 1 and not history.is_nested and rules.fits(turn[0].text):
+            history.answering = RULES
+        return rules.reply(turn) if history.answering == RULES else None
 
     def text(self, prompt: str, most):
         """A generator of effects that returns what the first remote provider that can says to *prompt*: for a tool, and shown to nobody.
@@ -84,6 +97,7 @@ class Chain:
         return self._made[place]
 
 
+RULES = -1
 _BUILTIN = ("reflex", "replay")
 
 
@@ -100,7 +114,7 @@ def _unseen(asked):
 
 def _provider(number: int, image, codecs, keep: int, is_behind: bool) -> tuple:
     """Return (its name, the provider)."""
-    if number == 0:
+    if number <= 0:
         from clawlite.core.reflex import Reflex
         return "reflex", Reflex(image.section(REFLEX) or [])
     if number == 1:

@@ -29,7 +29,7 @@ TOOL = (str, 256, [None, str], object, object, _MANY, _MANY, (4, str), [str], [(
         [None, (-_MANY, 3)])
 RULE = (str, 4, str, _MANY, 2, [None, str], str, [None, ([None, _MANY], [None, _MONEY])])
 _SECTIONS = {                   # AGENT and PINS of image.py, which imports this
-    1: (str, str, str, 3, -4, -_MANY, [_MANY], -_MANY, -_MANY, str, 2, _SPAN, str, -_MANY, [None, _MANY], [None, _MONEY],
+    1: (str, str, str, 3, -4, -_MANY, [int], -_MANY, -_MANY, str, 2, _SPAN, str, -_MANY, [None, _MANY], [None, _MONEY],
         [None, _MANY], 4),
     9: [(str, _MANY, 6, 65536, [None, str], int)],
 }

@@ -32,6 +32,10 @@ class Reflex:
         self._slots = {}
         self._turn = None               # the messages of the turn that these rules began
 
+    def fits(self, text: str) -> bool:
+        """Return whether a rule begins a turn with *text*."""
+        return self._begin(words(text)) is not None
+
     def reply(self, messages: list) -> Reply:
         """Return the reply to a turn's messages so far (list of ``turn.Message``)."""
         last = messages[-1]

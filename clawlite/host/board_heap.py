@@ -147,7 +147,7 @@ def content(heap: Heap, image) -> int:
     if "guard" in image.requires or "audit" in image.requires:
         total += sum(heap.value(part) for part in image.section(layout.GUARD)[1:5])
     for number in set(image.agent.providers):
-        total += heap.value(image.section((layout.REFLEX, layout.REPLAY)[number]) if number < 2 else image.provider(number - 2))
+        total += heap.value(image.section((layout.REFLEX, layout.REPLAY)[max(number, 0)]) if number < 2 else image.provider(number - 2))
     return total
 
 

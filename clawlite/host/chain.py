@@ -4,6 +4,7 @@
 hint for that is the highest; of equals, the one that is declared first.
 2. A limit that could not be kept (a provider whose price nobody knows) is refused here.
 """
+from clawlite.core.chain import RULES
 from clawlite.core.ledger import COST
 from clawlite.host import folding, remotes
 from clawlite.host.imagefile import encode, table
@@ -77,10 +78,11 @@ def limits(manifest) -> list:
 
 
 def numbers(manifest) -> list[int]:
-    """Return the chain as the agent record has it: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS."""
+    """Return the chain as the agent record has it: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS; -1 at the end: rules first."""
     asked = providers(manifest)
     remote = [provider for provider in asked if not is_builtin(provider)]
-    return [BUILTIN_ENDPOINTS.index(provider.spec.endpoint) if is_builtin(provider) else 2 + remote.index(provider) for provider in asked]
+    return [BUILTIN_ENDPOINTS.index(provider.spec.endpoint) if is_builtin(provider) else 2 + remote.index(provider) for provider in asked] \
+        + ([RULES] if manifest.settings.reflex_first else [])
 
 
 def tables(manifest, tools: list, entries: list, system) -> tuple:

@@ -113,6 +113,8 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
 def requires(manifest) -> list[str]:
     """Return the abilities that a device must have to run *manifest*, sorted."""
     needed = {provider.spec.endpoint.partition(":")[2 if chain.is_builtin(provider) else 0] for provider in chain.providers(manifest)}
+    if manifest.settings.reflex_first:
+        needed.add("reflex")
     needed |= {provider.spec.endpoint.partition(":")[0] for provider, _ in chain.embedders(manifest)}
     if manifest.settings.gateway:       # who that is has both, whatever the device has
         needed = needed - {"http", "https"} | ({"gateway", "lan"} if manifest.settings.gateway.wire == "tcp" else {"gateway"})

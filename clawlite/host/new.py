@@ -27,7 +27,15 @@ REMOTE = """\
         model: "{model}"
         auth: { type: "none" }
         retry: { max_attempts: 1 }      # the rules answer at once instead
+        limits: { max_context_window: 4096, tokens_per_request: 2048 }     # request and answer: a small model may run on
         fallback: [ { provider_ref: "reflex" } ]
+"""
+RULES_FIRST = ("greenhouse",)           # a small model invents what a sensor says; the rules of chat are for when none is there
+_RULES = 'reflex = "reflex.toml"\n'
+_RULES_FIRST = """\
+[reflex]
+file = "reflex.toml"
+first = true                            # a rule that fits answers at once; without one the model is asked
 """
 _DIGITAL = ".digital."          # NAME.digital.EXT takes the place of NAME.EXT for a board without an ADC
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z")
@@ -104,6 +112,8 @@ def _settings(source: str, board, digital: bool, remote: bool) -> str:
     """Return the clawlite.toml of the template in the folder *source* for *board*, a profile or None."""
     with open(_variant(os.path.join(source, "clawlite.toml"), digital), encoding="utf-8") as file:
         text = file.read()
+    if remote:
+        text = text.replace(_RULES, _RULES_FIRST) if os.path.basename(source) in RULES_FIRST else text
     return new_board.fitted(text, board, remote) if board else text
 
 

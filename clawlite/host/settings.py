@@ -57,6 +57,12 @@ class Console(Strict):
     prompt: str = "> "
 
 
+class Reflex(Strict):
+    """The rules, and whether one that fits answers before any provider is asked."""
+    file: Text = "reflex.toml"
+    first: bool = False
+
+
 class Price(Strict):
     """What a model costs, in US dollars for a million tokens."""
     input: Money
@@ -145,6 +151,7 @@ class File(Strict):
 class Settings:
     """What clawlite.toml says.
 
+    reflex_first              rules that fit answer before any provider is asked
     reflex, replay            file names relative to the folder, or None
     reflex_text, replay_text  their contents, or None; reflex_file, replay_file: as the user would open them, or None
     console                   Console
@@ -168,6 +175,7 @@ class Settings:
     place                     where problems of later stages are reported: ``where("pins", 0, "kind")`` gives (file, line)
     """
     reflex: str = None
+    reflex_first: bool = False
     reflex_text: str = None
     reflex_file: str = None
     replay: str = None
@@ -215,14 +223,18 @@ def load(sources: Sources, problems: Problems) -> Settings:
         return Settings(place=LinePlace(file_name))
     place = Place(document)
     known = {key: value for key, value in document.data.items() if key not in NOT_BUILT and not _SECRET.search(key)}
+    rules = known.pop("reflex") if isinstance(known.get("reflex"), dict) else None
     file = convert(known, File, lambda path, *args, **named: _report(problems, place, path, *args, **named))
     _refuse_by_name(document.data, place, problems)
     settings = Settings(place=place)
+    if rules is not None:
+        reflex = convert(rules, Reflex, lambda path, *args, **named: _report(problems, place, ("reflex", *path), *args, **named)) or Reflex()
+        known["reflex"], settings.reflex_first = reflex.file, reflex.first
     for key in ("reflex", "replay"):
         if isinstance(known.get(key), str) and known[key]:
             setattr(settings, key, known[key])
             setattr(settings, key + "_file", sources.shown(known[key]))
-            setattr(settings, key + "_text", _text(sources, known[key], place.below(key), problems))
+            setattr(settings, key + "_text", _text(sources, known[key], _named(place, key, rules), problems))
     if file is not None:
         settings.console = file.console or Console()
         settings.pins = file.pins or []
@@ -263,6 +275,11 @@ def _refuse_by_name(value, place: Place, problems: Problems, path: tuple = ()) -
         if not path and key in NOT_BUILT:
             problems.add(place, (key,), "not supported by this version", key=True, hint="remove it")
         _refuse_by_name(item, place, problems, path + (key,))
+
+
+def _named(place: Place, key: str, rules) -> Place:
+    """Return the place of the name of a file: of reflex it may stand in a table."""
+    return place.below(key).below("file") if key == "reflex" and rules and "file" in rules else place.below(key)
 
 
 def _text(sources: Sources, name: str, place: Place, problems: Problems) -> str:

@@ -35,7 +35,7 @@ def parts(image) -> set:
             found.add(SKILLED)
         for number in image.agent.providers:        # as in core/chain.py, core/provider.py
             if number < 2:
-                found.add(number)
+                found.add(max(number, 0))
             elif GATEWAY not in found:
                 row = image.provider(number - 2)
                 found.add(row[1])

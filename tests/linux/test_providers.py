@@ -626,3 +626,44 @@ def test_nothing_of_a_turn_stays_open(world):
                 agent.line("hello")
                 agent.expect("(tried 1 of 1).\n" if n % 2 else "Fine.\n")
             eventually(lambda: held() == before)
+
+
+# -- rules first
+
+FIRST = ('[[rule]]\nwhen = "note {words:text}"\ncall = "note"\narguments = { text = "{words}" }\n'
+         '  [[rule.then]]\n  say = "By the rules: {result}."\n')
+
+
+def first(world, server, **more):
+    (world.folder / "project").mkdir(exist_ok=True)
+    (world.folder / "project/rules.toml").write_text(FIRST)
+    return world.build(provider(server, **more), settings='[reflex]\nfile = "rules.toml"\nfirst = true\n')
+
+
+def test_a_rule_that_fits_answers_before_the_model(world):
+    with Server([say("A story.")]) as server:
+        first(world, server)
+        assert world.ask("note soil") == (0, "By the rules: noted soil.\n", "") and server.requests == []
+        assert world.ask("tell me a story") == (0, "A story.\n", "") and len(server.requests) == 1
+    assert world.ran("note") == ["soil"]
+
+
+def test_what_the_model_began_the_rules_do_not_take_over(world):
+    with Server([calls(("note", {"text": "note x"})), say("Done."), say("I see.")]) as server:
+        first(world, server)
+        with world.start("run") as agent:
+            agent.line("please note what I said")
+            agent.expect("Done.\n")
+            agent.line("note two")
+            agent.expect("By the rules: noted two.\n")
+            agent.line("what did I note?")
+            agent.expect("I see.\n")
+            assert ("assistant", "By the rules: noted two.") in texts(server.requests[2], "openai")
+
+
+def test_rules_that_come_first_need_their_file(world):
+    from clawlite.host.problems import ManifestErrors
+    with pytest.raises(ManifestErrors, match="reflex.toml"):
+        world.build(provider(nobody()), settings="[reflex]\nfirst = true\n")
+    with pytest.raises(ManifestErrors, match=r"reflex\.frist.*unknown field"):
+        world.build(provider(nobody()), settings="[reflex]\nfrist = true\n")
