@@ -93,7 +93,7 @@ def test_a_request_goes_up_again_with_what_was_seen(agent):
 @pytest.mark.parametrize("answer, said", [
     ({"error": {"code": -32020, "message": "the provider is away"}}, b"provider remote: the provider is away; next: reflex\nBy rule.\n> "),
     ({"error": {"code": -32021, "message": "tokens_per_day is 9"}}, b"provider remote: tokens_per_day is 9; next: reflex\nBy rule.\n> "),
-    ({"result": {"calls": 7}}, b"the gateway's answer is malformed; next: reflex\nBy rule.\n> "),
+    ({"result": {"calls": 7}}, b"the gateway's answer is malformed - give both the same version of clawlite; next: reflex\nBy rule.\n> "),
     ({"result": {"stop": "x" * 9000}}, b"bytes of its answer found no room; next: reflex\nBy rule.\n> "),
 ])
 def test_an_answer_that_is_none(agent, answer, said):
