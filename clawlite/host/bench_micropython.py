@@ -21,6 +21,8 @@ TRIES = 3                       # the collector is conservative: where the heap 
 ROOM_KIB = 192                  # for times: what a board has, not what it can just live in
 SLOTS = (("tools alone", "replay"), ("a provider over http", "openai remote limits"), ("behind a gateway", "gateway"))        # parts of slot.py
 CALLS = 1000
+SIDE_EFFECTS, RECORDED = "glob-0-a", 64
+MIXED = 330                     # calls, every second one of a tool that may not run twice: it goes on record
 TURNS = 310
 NOTE = "64-bit unix port"
 STEPS = f"-X heapsize, in steps of {STEP_KIB} KiB, {TRIES} of {TRIES} runs"
@@ -38,6 +40,11 @@ def calls(bench):
     lines = bench_agent.opening() + b"".join(bench_agent.call_line(number, number) for number in range(1, CALLS + 1))
     heap = board.smallest([board.start(), bench.agent(), "--stdio"], b'"isError":false', lines, CALLS)
     yield row(f"smallest heap for {CALLS} calls", "KiB", [heap], f"lines on stdin, answers on stdout; {STEPS}", target=HEAP_KIB)
+    image = mixed(bench.make("mixed"))
+    lines, journal = bench_agent.opening() + b"".join(mixed_lines(MIXED)), os.path.dirname(image)
+    heap = board.smallest([board.start(), image, "--stdio"], b'"isError":false', lines, MIXED // 2 + RECORDED, clean=journal)
+    yield row(f"smallest heap for {MIXED} calls, half with side effects", "KiB", [heap],
+              f"request ids on record, of which {RECORDED} are remembered at once and the others refused; {STEPS}")
     yield row("smallest heap for 31 turns", "KiB", [board.smallest(board.command("turns", 31))], STEPS)
     yield row(".mpy of core and shell", "KiB", [board.size() / 1024], "-O3", target=MPY_KIB)
     for what, having in SLOTS:
@@ -52,6 +59,25 @@ def turn(bench):
     found = board.run("turns", TURNS)
     yield bench.row("turn", "on MicroPython", "us", [ns / 1000 for ns in found["ns"]], python=board.version,
                     note=f"{NOTE}; heap of {ROOM_KIB} KiB", heap_peak=found["uncollected"])
+
+
+def mixed(folder: str) -> str:
+    """Write the benchmarks' agent, with a tool that may not run twice, into *folder*; return its image."""
+    from clawlite.host.build import build_beside
+    bench_agent.write(folder)
+    path = os.path.join(folder, "tools", f"{SIDE_EFFECTS}.yaml")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace("readOnlyHint: true", "readOnlyHint: false"))
+    return build_beside(folder)
+
+
+def mixed_lines(count: int) -> list:
+    """Return *count* calls, a line each: one that only reads, one that goes on record, and so on."""
+    return [bench_agent.line("claw.tool.call", {
+        "name": SIDE_EFFECTS if number % 2 else "echo", "arguments": {"text": "short", "count": 1, "loud": False},
+        "context": {"request_id": bench_agent.UUID % number, "identity": "bench", "sandbox": "in-process"}}, number) for number in range(count)]
 
 
 class Board:
@@ -84,12 +110,16 @@ class Board:
             for end in ends:
                 os.close(end)
 
-    def smallest(self, command: list, said: bytes = b"", line: bytes = b"", times: int = 1, **more: str) -> int:
+    def smallest(self, command: list, said: bytes = b"", line: bytes = b"", times: int = 1, clean: str = "", **more: str) -> int:
         """Return the smallest heap in KiB, a multiple of ``STEP_KIB``, in which *command* works; found by halving.
 
         said  what its output has when it did, so many *times*; line: what it reads; more: of its environment
+        clean  folder whose records of calls are removed before each run
         """
         def works(heap_kib):
+            for name in os.listdir(clean) if clean else ():
+                if name.startswith("calls."):
+                    os.remove(os.path.join(clean, name))
             done = subprocess.run(self.within(command, heap_kib), env=self.environment(**more), input=line, capture_output=True)
             return done.returncode == 0 and done.stdout.count(said) >= times
         bad, good = 0, MOST_KIB // STEP_KIB

@@ -10,7 +10,9 @@ import pathlib
 import warnings
 
 from clawlite.core import image as layout
-from clawlite.core import memories
+from clawlite.core import memories, policy
+from clawlite.core.recall import IDS
+from clawlite.core.tools import SUPERVISED
 from clawlite.host import board_stores, slot
 
 BLOCK_BYTES = 4096              # of littlefs on boards' flash
@@ -19,8 +21,9 @@ _DICT_SLOTS = (0, 2, 4, 6, 8, 10, 12, 17, 23, 29, 37, 47, 59, 73, 97, 127, 167, 
                3229, 4831, 7243, 10861, 16273, 24407, 36607, 54907)      # py/map.c
 # Fitted to 32-bit words: a function's objects, a name that is known nowhere else, a text that is kept once and not as a name.
 _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
-# For a turn, beyond what is held: `clawlite bench micropython`, 64-bit words; with 32 bits it is less, and nobody measured it.
-_ROOM, _REMOTE_ROOM = 30720, 36864
+# For the work of users, beyond what is held: the smallest heaps on the unix port in which a dialogue with all console commands, approvals
+# and 330 calls with request ids were done (ADR 0086).  32-bit words take 7/8 at most, as a Cortex-M3 showed.
+_ROOM, _TOOLS_ROOM, _APPROVAL_ROOM, _REMOTE_ROOM = 32768, 12288, 6144, 6144
 _LOOK_ROOM = {"leaks": 8192, "injection": 20480, "audit": 32768}        # while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
 _STORE_ROOM = 40960                     # for a request to its stores, with 4 KiB of content; measured as above
 _TOOLS_BASE, _TOOLS_FACTOR = 16384, 6   # while tools.py is compiled, before most of our code is loaded; measured as above
@@ -105,13 +108,32 @@ def held(data: bytes, tools_py: str, bits: int, profile=None) -> int:
 
 
 def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
-    """Return the bytes of heap with which its turns work: what is held, and room for what a turn makes and leaves."""
+    """Return the bytes of heap with which its users' work is done: what is held, room for what a turn makes and leaves, and the requests
+    that are remembered (core/recall.py)."""
     image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
     loaded = slot.parts(image)
-    room = _ROOM if {"remote", "gateway"}.isdisjoint(loaded) else _REMOTE_ROOM
+    room = _ROOM + (0 if {"remote", "gateway"}.isdisjoint(loaded) else _REMOTE_ROOM)
+    if "tools" in image.requires:
+        room += _TOOLS_ROOM + (_APPROVAL_ROOM if _asks(image) else 0)
+    room = room if bits == 64 else room * 7 // 8
+    room += remembered(Heap(bits)) if "tools" in image.requires else 0
     room += sum(_LOOK_ROOM.get(part, 0) for part in loaded)
     room += _STORE_ROOM + board_stores.index(memories.stores(image)) if image.size_of(layout.MEMORY) else 0
     return max(held(data, tools_py, bits, profile) + room, _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR)
+
+
+def remembered(heap: Heap) -> int:
+    """Return the bytes of the ids of as many calls as are remembered: ``Recall.held``, beside the table that it grew out of."""
+    smaller = next(slots for slots in reversed(_DICT_SLOTS) if slots < IDS)
+    return IDS * (heap.value("x" * 36) + heap.value((0, 0))) + heap.table(IDS) + heap.table(smaller)
+
+
+def _asks(image) -> bool:
+    """Return whether a person may be asked before a tool runs."""
+    if image.agent.autonomy == SUPERVISED:
+        return True
+    count = int.from_bytes(image.part(layout.RULES, 0, 4), "big") // 4 - 1     # the first offset says where the offsets end
+    return any(image.rule(number)[1] == policy.APPROVE for number in range(count))
 
 
 def flash(data: bytes, tools_py: str, profile=None) -> int:

@@ -97,7 +97,10 @@ def _append(folder: str, data: bytes, now):
             grown = file.tell()
         _empty(path)
         if size // _GROWTH != grown // _GROWTH:
-            _compact(folder, now, True)
+            try:
+                _compact(folder, now, True)
+            except (OSError, MemoryError) as e:     # the record stands all the same
+                sys.stderr.write("clawlite: the journal of calls cannot be written anew: %s\n" % e)
 
 
 def _empty(path: str):

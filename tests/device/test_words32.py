@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import words32
-from agents import INITIALIZE, UUID
+from agents import INITIALIZE, UUID, Agent
 
-from clawlite.host import bench_agent, board_files, board_heap, boards, firmware, new, slot
+from clawlite.host import bench_agent, bench_micropython, board_files, board_heap, boards, firmware, new, slot
 from clawlite.host.build import build_beside
 
 WITHIN = 0.15
@@ -85,6 +85,59 @@ def test_a_turn_works_in_the_heap_that_is_said(board, agents, name):
     done = subprocess.run([words32.command("micropython"), "-X", f"heapsize={size}", board / "start.py", folder / "claw.cbor"],
                           capture_output=True, text=True, timeout=60, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
     assert done.returncode == 0 and '"after"' in done.stdout, done.stderr[-500:]
+
+
+# GC regions in bytes in which MicroPython 1.28 on a Cortex-M3 did the work of agents as they were then (docs/boards.md)
+CORTEX_M3 = {"greenhouse": 77496, "chat": 57496, "blink": 65304}
+
+
+@pytest.mark.parametrize("name", CORTEX_M3)
+def test_no_less_is_said_than_a_cortex_m3_needed(tmp_path, name):
+    new.new(str(tmp_path / name), name, offline=name != "blink")
+    image = Path(build_beside(str(tmp_path / name)))
+    assert CORTEX_M3[name] <= board_heap.needed(image.read_bytes(), words32.source(image.parent), 32) < 1.35 * CORTEX_M3[name]
+
+
+@pytest.mark.parametrize("name", ["greenhouse", "blink"])
+def test_a_dialogue_with_approvals_works_in_the_heap_that_is_said(board, tmp_path, name):
+    """Each command of the console, and approvals given and refused."""
+    new.new(str(tmp_path / name), name, offline=name == "greenhouse")
+    image = Path(build_beside(str(tmp_path / name)))
+    words = within(board, image, tmp_path)
+    with Agent(words, tmp_path, env={"MICROPYPATH": f"{board}:.frozen"}) as it:
+        it.expect("> ", 30)
+        for answer in ("n", "y"):
+            for text in ("hello", "/tools", "/status", "/help", "water the plants for 1 seconds" if name == "greenhouse" else "blink", "/trace"):
+                it.line(text)
+                said = it.expect("[y/N] " if text.startswith("water") else "> ", 30)
+                if text.startswith("water"):
+                    it.line(answer)
+                    said += it.expect("> ", 30)
+                    assert ("Watered for 1 s." in said) is (answer == "y")
+                assert "out of memory" not in said, (text, said)
+        it.end()
+        assert it.wait() == 0
+
+
+def test_calls_with_request_ids_work_in_the_heap_that_is_said(board, tmp_path):
+    """Half of them go on record; beyond the 64 that are remembered those are refused, and none for memory."""
+    image = Path(bench_micropython.mixed(str(tmp_path)))
+    count, most = bench_micropython.MIXED, bench_micropython.RECORDED
+    done = subprocess.run([*within(board, image, tmp_path), "--stdio"], input=bench_agent.opening() + b"".join(bench_micropython.mixed_lines(count)),
+                          capture_output=True, timeout=120, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
+    answers = [json.loads(line) for line in done.stdout.splitlines()][2:]
+    codes = [answer["error"]["code"] for answer in answers if "error" in answer]
+    assert (len(answers), set(codes), len(codes), done.stderr) == (count, {-32600}, count // 2 - most, b"")
+
+
+def within(board, image: Path, folder: Path) -> list:
+    """Return the words that start the agent of *image* in the heap that is said of it."""
+    start = words32.measure(board, image.parent, 64)["start"]
+    for path in image.parent.glob("calls.*"):
+        path.unlink()
+    (folder / "main_of.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
+    size = board_heap.needed(image.read_bytes(), words32.source(image.parent), 64) + start
+    return [words32.command("micropython"), "-X", f"heapsize={size}", folder / "main_of.py", image]
 
 
 def test_requests_to_stores_work_in_the_heap_that_is_said(board, tmp_path):

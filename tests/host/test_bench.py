@@ -23,7 +23,7 @@ CASES = {       # the first words of each suite's cases
     "turn": ["replay, one tool call", "on MicroPython"],
     "netrules": ["a fetch, name known"],
     "scan": ["secrets, 64 KB of text", "secrets, 64 KB of a dump", "secrets, three known", "injection, 64 KB"],
-    "micropython": ["1000 calls, a line", "heap in use, READY", "smallest heap for 1000", "smallest heap for a turn, Anthropic", ".mpy of core", ".mpy in a slot, tools", ".mpy in a slot, a provider", "heap after 10,000 turns", "heap after 1,000 turns, OpenAI", "heap after 1,000 turns, Anthropic",
+    "micropython": ["1000 calls, a line", "heap in use, READY", "smallest heap for 1000", "smallest heap for 330", "smallest heap for a turn, Anthropic", ".mpy of core", ".mpy in a slot, tools", ".mpy in a slot, a provider", "heap after 10,000 turns", "heap after 1,000 turns, OpenAI", "heap after 1,000 turns, Anthropic",
                     "smallest heap: long lines", "smallest heap: an answer of 1 MiB", "a store of 290", "heap in use with stores", "heap in use, 100 entries", "a question by words",
                     "smallest heap for a store"],
     "provider": ["ask, one turn, above bare", "request for hello", "warm turn, text, own", "bare client, text", "warm turn, one tool call, own",
