@@ -1,6 +1,7 @@
 """``clawlite check``: is it valid CKP, and what of it does this version build?"""
 from clawlite.host import board_fit, boards, compiler, findings, manifest
 from clawlite.host.problems import ManifestErrors
+from clawlite.host.unbuilt import LATER
 
 
 def check(name: str, board: str = None) -> dict:
@@ -9,7 +10,7 @@ def check(name: str, board: str = None) -> dict:
 
     Raises ``ManifestErrors`` with every problem when it is no valid CKP, or *board* cannot honour it (what cannot be built is no image
     for any board), or a Sandbox or Policy of it cannot be kept as it is written: a protection is not put off; or a file that clawlite alone
-    knows (clawlite.toml, reflex, replay) is wrong: nothing else could read it either.
+    knows (clawlite.toml, reflex, replay) is wrong, or a schedule or a path means nothing: nothing else could read it either.
     """
     loaded = manifest.load(name)
     profile = boards.profile(board, loaded.folder) if board else None
@@ -30,10 +31,16 @@ def check(name: str, board: str = None) -> dict:
 
 
 def _is_wrong_anywhere(loaded, problem) -> bool:
-    """Return whether *problem* lies in a Sandbox or a Policy of the manifest, in a file of clawlite's own, or is about a secret."""
+    """Return whether nothing could ever build what has *problem*, or a protection would be put off.
+
+    So it is for a schedule or a path that means nothing, in a file of clawlite's own, about a secret, and in a Sandbox or a Policy;
+    what this version does not do yet is valid all the same, wherever it stands.
+    """
+    if LATER in problem.message:
+        return False
     if problem.file.endswith(".toml") or problem.file in (loaded.settings.reflex_file, loaded.settings.replay_file):
         return True
-    if problem.path[-1:] == ("secret_ref",):
+    if problem.path[-1:] in (("secret_ref",), ("schedule",), ("path",)):
         return True
     for primitive in loaded.policies + ([loaded.sandbox] if loaded.sandbox else []):
         place = primitive.place

@@ -2,7 +2,8 @@
 
 1. A reference is a bare name, a claw:// URI of the right kind, or the registry URI that a slot lists.
 2. Tools may be named in snake case: ``read_file`` and ``read-file`` are one tool.
-3. A kind of which some entry could not be read is not blamed for what is missing.
+3. A swarm names agents of other manifests too: what it names need not be declared here.
+4. A kind of which some entry could not be read is not blamed for what is missing.
 """
 from clawlite.core import uri as claw_uri
 from clawlite.core.errors import InvalidParams
@@ -91,6 +92,8 @@ class References:
         self._one("Claw", "", kind, claw_uri.canonical(uri), place, ())
 
     def _one(self, kind: str, name: str, target: str, value: str, place, path: tuple) -> None:
+        if kind == "Swarm" and _may_be_elsewhere(target, value):
+            return
         try:
             meant = resolve(target, value, self.raws.versions, self.uris)
         except InvalidParams as e:
@@ -133,6 +136,17 @@ class References:
                     self.problems.add(place, path, "this chain comes back to its start: " + " -> ".join(names))
                 elif target not in done:
                     todo.append((target, edge, iter(self.edges.get(target, ()))))
+
+
+def _may_be_elsewhere(target: str, value: str) -> bool:
+    """Return whether *value* names a *target* that another manifest may declare: a swarm has agents of several (5.9, its example)."""
+    if not value.startswith("claw://"):
+        return value != ""
+    try:
+        uri = claw_uri.parse(value, alias=True)
+    except InvalidParams:
+        return False
+    return uri.authority == "registry" or uri.kind == KINDS[target][1]
 
 
 def _values(spec, pattern: tuple, path: tuple = ()):

@@ -94,6 +94,8 @@ def _sandbox(manifest, sandbox) -> None:
         able = [board.name for board in boards.load_all() if "process" in board.sandbox.levels]
         manifest.problem(sandbox, ("level",), f'level "{spec.level}" is {LATER}', '"none" or "process"',
                          hint=f"process works on {', '.join(able)}, none on every board")
+    elif spec.runtime != "native":
+        manifest.problem(sandbox, ("runtime",), f'runtime "{spec.runtime}" at level {spec.level} is {LATER}', '"native"', hint="leave it out")
     limits = spec.resource_limits
     for field in sandboxes.LIMITS if limits is not None else ():
         if getattr(limits, field) == 0:

@@ -195,8 +195,8 @@ def test_the_heartbeat_interval(tmp_path, value, fits):
     ("  memory: {inline: {stores: [{name: a, type: semantic}, {name: a, type: semantic}]}}\n", 'a store "a" is already there'),
     ("  memory: {inline: {stores: [{name: a, type: semantic, embedding: {provider_ref: x, model: m, dimensions: 3}}]}}\n",
      'embedding.provider_ref: there is no Provider "x" - there is "provider-0"'),
-    ("  swarm: {inline: {topology: pipeline, agents: [{identity_ref: x, role: r}], coordination: {message_passing: direct, backend: nats, "
-     "concurrency: {}}, aggregation: {strategy: merge}}}\n", 'agents[0].identity_ref: there is no Identity "x" - there is "minimal-bot"'),
+    ("  swarm: {inline: {topology: pipeline, agents: [{identity_ref: 'claw://local/tool/x', role: r}], coordination: {message_passing: direct, "
+     "backend: nats, concurrency: {}}, aggregation: {strategy: merge}}}\n", 'agents[0].identity_ref: "claw://local/tool/x" is no Identity'),
     ("  world_models: [{inline: {paradigm: hybrid, backend: {type: tool, ref: x}}}]\n", 'backend.ref: there is no Tool "x"'),
     ("  skills: [{inline: {description: d, instruction: i, tools_required: [read_flie]}}]\n", 'there is no Tool "read-flie"'),
 ])
