@@ -171,6 +171,8 @@ def _confine(plan: dict, filters, rules):
             rules.allow(path, writable)
         rules.allow("/proc/%d" % os.getpid(), False)
         rules.restrict()
+    elif plan["inside"] is not None:
+        landlock.inside(plan["inside"], plans.writable_in_namespaces(plan)).restrict()
     seccomp.install(filters.own(plan["network"] != 0, version is not None and version >= landlock.SCOPES_ABI,
                                 not limits.is_watched(plan)))
 

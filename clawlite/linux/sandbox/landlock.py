@@ -28,23 +28,27 @@ def abi() -> int:
 class Ruleset:
     """Rules in the making; ``restrict`` puts this process under them."""
 
-    def __init__(self, version: int):
+    def __init__(self, version: int, network: bool = False):
+        """*network*: connections are somebody else's to forbid."""
         self._handled = _ALL.get(version, (1 << 16) - 1)
-        words = [self._handled] + ([3] if version >= 4 else []) + ([3] if version >= SCOPES_ABI else [])   # bind and connect; scopes
+        words = [self._handled]
+        words += [0 if network else 3] if version >= 4 else []          # bind and connect
+        words += [3] if version >= SCOPES_ABI else []                   # abstract sockets and signals
         attributes = ctypes.create_string_buffer(struct.pack("=%dQ" % len(words), *words), 8 * len(words))
         self._fd = syscalls.call("landlock_create_ruleset", attributes, 8 * len(words), 0)
 
-    def allow(self, path: str, writable):
+    def allow(self, path: str, writable, more: int = 0):
         """Allow what lies below *path*; one that does not exist, or that this user cannot reach, has nothing to allow.
 
         writable  bool, or None: its folders may be listed, and that is all
+        more      further rights
         """
         try:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
             return
         try:
-            rights = READ_DIR if writable is None else self._handled if writable else READ
+            rights = READ_DIR if writable is None else self._handled if writable else READ | more
             if not stat.S_ISDIR(os.fstat(fd).st_mode):
                 rights &= OF_FILES
             rule = ctypes.create_string_buffer(struct.pack("=Qi", rights & self._handled, fd), 12)
@@ -60,6 +64,19 @@ class Ruleset:
     def drop(self):
         """Let the rules go; who is under them stays there."""
         os.close(self._fd)
+
+
+def inside(version: int, writable: list) -> Ruleset:
+    """Return the rules of a call in profile N, whose root is made already: what is mounted read-only is written to in no way.
+
+    A mount alone lets a tool write to the named pipes and devices in it.  Whatever a mistake in the mounts left open for writing
+    is closed, too, and so are abstract sockets and signals outside, where the kernel has that.
+    """
+    rules = Ruleset(version, True)
+    rules.allow("/", False, IOCTL_DEV)          # a device is mounted for what can be asked of it
+    for path in writable:
+        rules.allow(path, True)
+    return rules
 
 
 def around(path: str, denied: list) -> list:

@@ -24,6 +24,10 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = ("alternatives", "ca-certificates", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "pki", "protocols",
        "services", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone")
 DEVICES = ("null", "zero", "full", "random", "urandom")
+# What of /proc tells of the machine or reaches into it, as container runtimes hide it (opencontainers/runtime-spec, config-linux.md).
+PROC_MASKED = ("acpi", "asound", "interrupts", "kallsyms", "kcore", "keys", "key-users", "kmsg", "latency_stats", "sched_debug", "scsi",
+               "sysvipc", "timer_list", "timer_stats", "vmallocinfo")
+PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 OLD = "/old"
 _EMPTY = "/empty"                                       # beside /new and /old: covers denied files
 
@@ -199,6 +203,8 @@ class Root:
         """Mount /proc of the own pid namespace; it hides what was there."""
         os.makedirs("/new/proc", exist_ok=True)
         mount("proc", "/new/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+        for name in PROC_MASKED:
+            self.mask("/proc/" + name)
 
     def tmp(self, megabytes: int, path: str):
         """Mount a /tmp of the call's own, at *path*: an entry costs the kernel memory that no size counts, so they are bounded too."""
@@ -250,6 +256,15 @@ class Root:
         syscalls.call("pivot_root", b".", b".")
         syscalls.call("umount2", b".", _DETACH)
         os.chdir("/")
+
+
+def close_proc():
+    """Let nothing be written any more to what in /proc are the kernel's own settings.  Last: ``shorten`` writes there."""
+    for name in PROC_READ_ONLY:
+        path = "/proc/" + name
+        if os.path.exists(path):
+            mount(path, path, None, _BIND | _REC)
+            _set(path, CLOSED | _RDONLY)
 
 
 def loopback_up():

@@ -199,6 +199,13 @@ def for_namespaces(plan: dict):
     plan["env"].update(HOME=home, WORKSPACE=home, TMPDIR=OWN_TMP if plan["whole"] else "/tmp")
 
 
+def writable_in_namespaces(plan: dict) -> list:
+    """Return the paths inside, in profile N, below which something may be written."""
+    if plan["whole"] == WHOLE_WRITE:
+        return ["/"]
+    return ["/dev", "/proc", "/tmp", plan["env"]["TMPDIR"]] + [target for _, target, writable in plan["mounts"] if writable]
+
+
 def for_landlock(plan: dict, around, listable):
     """Complete *plan* for profile L: real paths only, and for a denied path its neighbours.  *around*, *listable*: of landlock.py."""
     denied = plan["denied"] + plan["hidden"]

@@ -55,6 +55,10 @@ _BY_PATH = ["chown", "chown32", "lchown", "lchown32", "fchmodat2", "fchownat", "
 _ATTRIBUTES = ["setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"]
 # What the warden does for a child, or refuses (modes.py).
 _ASKED = ["chmod", "fchmodat", "fchmod", "fchown", "fchown32", "utimensat", "utimensat_time64"]
+# A file with set-user-ID that a tool leaves in its workspace runs as the agent's user for everybody on the machine.
+SET_IDS, O_CREAT, O_TMPFILE = 0o6000, 0o100, 0o20000000
+_MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}    # which argument
+_OPENS = {"open": 1, "openat": 2}                       # which argument are the flags; the mode comes next
 FLAGS = [0x40086602, 0x40046602, 0x401C5820]           # FS_IOC_SETFLAGS on 64 and on 32 bits, FS_IOC_FSSETXATTR
 # These reach any process of the same user that has a number here; 0 means the caller itself.
 _OF_SELF = ["prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"]
@@ -88,7 +92,23 @@ def common(machine: str) -> bytes:
     program.refuse_bits("unshare", 0, NEW_NAMESPACES | NEW_TIME)
     program.refuse_values("ioctl", 1, [TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP])
     program.allow_values("personality", 0, [0, 0xFFFFFFFF], EPERM)
+    _set_ids(program)
     return program.code()
+
+
+def _set_ids(program):
+    """No file becomes set-user-ID or set-group-ID: not by its mode, and not while it is made."""
+    program.refuse("openat2", ENOSYS)                   # its mode is behind a pointer; programs fall back to openat
+    for name, index in _MODES.items():
+        program.refuse_bits(name, index, SET_IDS)
+    for name, index in _OPENS.items():
+        program.begin(name)
+        program.argument(index)
+        program.add(_JSET, O_CREAT | O_TMPFILE, 0, 3)   # else the mode is whatever is in the register
+        program.argument(index + 1)
+        program.add(_JSET, SET_IDS, 0, 1)
+        program.add(_RET, ERRNO | EPERM)
+        program.end()
 
 
 def own(rules: Rules, machine: str) -> bytes:

@@ -38,6 +38,7 @@ clock_settime       227 112 262
 clock_settime64     - - 404
 clone               56 220 120
 connect             42 203 283
+creat               85 - 8
 delete_module       176 106 129
 fanotify_init       300 262 367
 fchmod              91 52 94
@@ -74,6 +75,8 @@ lremovexattr        198 15 236
 lsetxattr           189 6 227
 memfd_create        319 279 385
 migrate_pages       256 238 400
+mknod               133 - 14
+mknodat             259 33 324
 mmap                9 222 -
 mmap2               - - 192
 modify_ldt          154 - -
@@ -87,7 +90,9 @@ msgrcv              70 188 302
 msgsnd              69 189 301
 name_to_handle_at   303 264 370
 nfsservctl          180 42 169
+open                2 - 5
 open_by_handle_at   304 265 371
+openat              257 56 322
 perf_event_open     298 241 364
 personality         135 92 136
 pivot_root          155 41 218

@@ -94,7 +94,8 @@ def _run(fds: list, timeout_ms, found: dict, uid, pid: int, to_child, life: int,
     plan = marshal.loads(os.pread(plan_fd, os.fstat(plan_fd).st_size, 0))
     try:
         plan.update(timeout_ms=timeout_ms, profile=found["profile"], uid=uid, own_users=found["own_users"], blind=found["blind"],
-                    landlock=found["landlock"] if found["profile"] == "L" else None)
+                    landlock=found["landlock"] if found["profile"] == "L" else None,
+                    inside=found["landlock"] if found["profile"] == "N" else None)
         try:
             plan["kept"] = group.limit(plan) if group else []           # the rest is kept by the child and the watch
             plan["others"] = _others(plan, found)
@@ -148,6 +149,7 @@ def _build(plan: dict, agent, files: dict):
             if limits.is_watched(plan):
                 namespaces.shorten(held.waiting())
             _door(plan, agent)
+        namespaces.close_proc()
         return
     if plan["network"]:
         raise Refused("without a network namespace a child with network could go anywhere", probe.NETWORK_HINT)

@@ -197,3 +197,17 @@ def _line(pid: str) -> bytes:
             return file.read()
     except OSError:
         return b""
+
+
+def test_proc_tells_nothing_of_the_machine_and_changes_nothing_in_it(place):
+    """Also for root's tools: what only the mode of a file keeps is kept by a mount, as container runtimes do."""
+    if place.profile == "L":
+        assert place.shell("ls /proc/sys /proc/interrupts /proc/kallsyms")["exit_code"] != 0
+        return
+    found = place.python("""    here = [n for n in ("interrupts", "kallsyms", "kcore", "keys", "timer_list", "vmallocinfo") if os.path.exists("/proc/" + n)]
+    read = [n for n in here if tried(lambda: open("/proc/" + n, "rb").read(1)) == "open"]
+    flags = {n: os.statvfs("/proc/" + n).f_flag & os.ST_RDONLY for n in ("bus", "fs", "irq", "sys", "sysrq-trigger") if os.path.exists("/proc/" + n)}
+    return [len(here), read, flags, tried(open, "/proc/sys/kernel/hostname", "w"), open("/proc/sys/kernel/ostype").read(), open("/proc/self/comm").read() != ""]
+""")
+    assert found[0] > 2 and found[1] == [] and set(found[2].values()) == {1}, found
+    assert found[3] in ("EROFS", "EACCES") and found[4] == "Linux\n" and found[5], found

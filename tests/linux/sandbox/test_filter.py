@@ -105,6 +105,19 @@ def test_half_a_register_is_compared(machine):
 
 
 @pytest.mark.parametrize("machine", sorted(TABLES))
+def test_modes_with_set_user_id_or_set_group_id(machine):
+    for name, index in seccomp._MODES.items():
+        for mode in (0o4755, 0o2755, 0o106000) if _has(machine, name) else ():
+            assert _says(machine, name, *[0] * index, mode) == ERRNO | 1
+            assert _says(machine, name, *[0] * index, mode & ~0o6000) == ALLOW
+    for name, index in seccomp._OPENS.items():
+        for flags in (seccomp.O_CREAT, seccomp.O_TMPFILE) if _has(machine, name) else ():
+            assert _says(machine, name, *[0] * index, flags, 0o4755) == _says(machine, name, *[0] * index, flags | 1, 0o2000) == ERRNO | 1
+            assert _says(machine, name, *[0] * index, flags, 0o1777) == _says(machine, name, *[0] * index, 2, 0o4755) == ALLOW
+    assert _says(machine, "openat2") == ERRNO | 38
+
+
+@pytest.mark.parametrize("machine", sorted(TABLES))
 def test_sockets(machine):
     net = Rules(True, False, True, True)
     for family, kind, proto in itertools.product((1, 2, 10, 16, 17, 38, 40), (1, 2, 3, 5), (0, 6, 17, 262)):

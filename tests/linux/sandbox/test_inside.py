@@ -1,5 +1,8 @@
 """What is there, and what can be done with it: files, folders and links, in N and in L, as an ordinary user and as root."""
 import os
+import tempfile
+
+import pytest
 
 
 def _scoped(place, **more) -> dict:
@@ -26,6 +29,23 @@ def test_what_is_read_only_stays_as_it_is(place):
                     "mkdir %s/d", "truncate -s 0 %s/config"):
         assert place.shell(command % ro, **_scoped(place))["exit_code"] != 0, command
     assert [(p.name, p.read_text()) for p in ro.iterdir()] == [("config", "ro-config")] and (ro / "config").stat().st_mode & 0o777 != 0o777
+
+
+def test_a_named_pipe_that_is_mounted_read_only_takes_nothing(place):
+    """Of a read-only mount alone the kernel keeps files and folders: pipes and devices in it can still be written to."""
+    if place.ask(report=True)["tried"]["landlock"]:
+        pytest.skip("this kernel has no Landlock")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:        # below /tmp everything may be written
+        os.chmod(folder, 0o755)
+        pipe = os.path.join(folder, "pipe")
+        os.mkfifo(pipe)
+        os.chmod(pipe, 0o666)
+        body = """    pipe = %r
+    return [tried(os.open, pipe, os.O_WRONLY | os.O_NONBLOCK), tried(os.open, pipe, os.O_RDWR),
+            tried(os.open, pipe, os.O_RDONLY | os.O_NONBLOCK)]
+""" % pipe
+        found = place.python(body, mounts=[[str(place.folder / "ws"), True], [folder, False]])
+        assert found == ["EACCES", "EACCES", "open"]
 
 
 def test_what_is_not_mounted_is_not_there(place):

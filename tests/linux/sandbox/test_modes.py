@@ -70,9 +70,19 @@ def test_nothing_else_is_changed_by_a_descriptor_or_a_path(place):
     assert (key.stat().st_mode, key.stat().st_mtime) == (before.st_mode, before.st_mtime) and key.parent.stat().st_mode & 0o777 != 0o777
 
 
-def test_no_file_becomes_set_user_id_without_namespaces(place):
-    said = place.shell("cp /bin/true t; chmod 4755 t; chmod 2755 t; stat -c %a t; rm t", mounts=[[str(place.folder / "ws"), True]])
-    assert place.profile == "N" or said["output"].split()[-1] in ("755", "644"), said
+def test_no_file_becomes_set_user_id(place):
+    mounts = [[str(place.folder / "ws"), True]]
+    said = place.shell("cp /bin/true t; chmod 4755 t; chmod 2755 t; stat -c %a t; rm t", mounts=mounts)
+    assert said["output"].split()[-1] in ("755", "644"), said
+    found = place.python("""    os.umask(0)
+    made = [tried(os.open, "s%d" % n, os.O_CREAT | os.O_WRONLY, mode) for n, mode in enumerate((0o4755, 0o2755, 0o755))]
+    made.append(tried(os.open, ".", os.O_TMPFILE | os.O_WRONLY, 0o4755))
+    made.append(tried(os.mknod, "m", 0o104755))
+    return made + [tried(os.fchmod, os.open("s2", os.O_RDWR), 0o4755), tried(os.open, "s2", os.O_RDONLY, 0o4755)]
+""", mounts=mounts)
+    (place.folder / "ws" / "s2").unlink()
+    assert found == ["EPERM", "EPERM", "open", "EPERM", "EPERM", "EPERM", "open"]
+    assert not [path for path in (place.folder / "ws").rglob("*") if path.is_file() and path.stat().st_mode & 0o6000]
 
 
 def test_what_makes_no_sense_is_an_error_and_nothing_more(place):
