@@ -75,6 +75,33 @@ def test_what_the_alarm_does_not_reach_ends_the_run_and_says_where_it_stood(tmp_
     assert "in test_takes_the_alarm_for_itself" in done.stderr, done.stderr
 
 
+TAKEN = """
+import os, signal
+import pytest
+
+@pytest.fixture(scope="module")
+def taken():
+    heard = []
+    old = signal.signal(signal.SIGALRM, lambda number, frame: heard.append(number))
+    yield heard
+    signal.signal(signal.SIGALRM, old)
+
+def test_before():
+    pass
+
+def test_hears(taken):
+    signal.raise_signal(signal.SIGALRM)
+    assert taken == [signal.SIGALRM]
+"""
+
+
+def test_a_fixture_may_take_the_alarm_and_gives_it_back(tmp_path):
+    (tmp_path / "test_a_taken.py").write_text(TAKEN)
+    (tmp_path / "test_b_waits.py").write_text("import os\ndef test_waits():\n    os.read(os.pipe()[0], 1)\n")
+    done = _pytest(tmp_path, CLAWLITE_TEST_LIMIT_S="1")
+    assert "1 failed, 2 passed" in done.stdout and "test_waits: its call took longer" in done.stdout, done.stdout
+
+
 def test_a_test_may_have_a_limit_of_its_own(tmp_path):
     (tmp_path / "test_own.py").write_text("import os, pytest\n@pytest.mark.limit(1)\ndef test_own():\n    os.read(os.pipe()[0], 1)\n")
     done = _pytest(tmp_path)

@@ -18,6 +18,7 @@ import pytest
 LIMIT_S = float(os.environ.get("CLAWLITE_TEST_LIMIT_S", "600"))
 SOAK_LIMIT_S = 6 * 3600             # campaigns take minutes to hours
 AGAIN_S, LAST_S = 30, 120
+_running = []                       # name, phase and limit of what runs
 _streams = []                       # a copy of stderr from before pytest captured it
 
 
@@ -37,15 +38,21 @@ def seconds_for(item) -> float:
 @contextmanager
 def limit(name: str, phase: str, seconds: float):
     """Run a phase of the test *name*; it fails when it takes longer than *seconds*."""
-    def strike(number, frame):
-        pytest.fail("%s: its %s took longer than %g s and was ended here" % (name, phase, seconds))
-    old = signal.signal(signal.SIGALRM, strike)
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
+    is_ours = signal.getsignal(signal.SIGALRM) in (signal.SIG_DFL, _strike)     # else a fixture has taken it: rule 3
+    if is_ours:
+        _running[:] = [name, phase, seconds]
+        signal.signal(signal.SIGALRM, _strike)
+        signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
     if _streams:
         faulthandler.dump_traceback_later(seconds + LAST_S, file=_streams[-1], exit=True)
     try:
         yield
     finally:
         faulthandler.cancel_dump_traceback_later()
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, old)
+        if is_ours:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _strike(number, frame):
+    """The handler: it stays between tests, where no timer runs, so that a fixture may take it over and give it back."""
+    pytest.fail("%s: its %s took longer than %g s and was ended here" % tuple(_running))
