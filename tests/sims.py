@@ -20,7 +20,7 @@ needs_mpy_cross = pytest.mark.skipif(command("mpy-cross") is None, reason="no mp
 def mpremote(port: str, *words, cwd=None) -> str:
     """Run mpremote on *port* to its end and return what it printed."""
     done = subprocess.run([sys.executable, "-m", "mpremote", "connect", port, *map(str, words)], cwd=cwd, capture_output=True,
-                          text=True, timeout=30)
+                          text=True, timeout=300)
     assert done.returncode == 0, (words, done.stdout, done.stderr)
     return done.stdout
 

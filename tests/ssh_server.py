@@ -44,7 +44,7 @@ class Server:
             os.makedirs("/run/sshd", exist_ok=True)         # where sshd locks itself in before a login
         with open(self._folder / "log", "wb") as log:
             self._sshd = subprocess.Popen([SSHD, "-D", "-e", "-f", self._folder / "sshd_config"], stdin=subprocess.DEVNULL, stderr=log)
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while b"Server listening" not in (self._folder / "log").read_bytes():
             assert self._sshd.poll() is None and time.monotonic() < until, (self._folder / "log").read_text()
             time.sleep(0.01)
@@ -52,7 +52,7 @@ class Server:
 
     def __exit__(self, *_):
         self._sshd.terminate()
-        self._sshd.wait(10)
+        self._sshd.wait(60)
 
 
 def command(folder, name: str, script: str):

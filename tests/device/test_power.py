@@ -79,7 +79,7 @@ class Power:
         """Carry out the steps of a flash; return (changes, the disk after them).  disk: b"" for an empty one."""
         script, log, path = self.path("script"), self.path("log"), self.disk(disk)
         script.write_text(json.dumps(steps))
-        done = subprocess.run(words(self.micropython, "write", path, log, script), capture_output=True, timeout=60)
+        done = subprocess.run(words(self.micropython, "write", path, log, script), capture_output=True, timeout=300)
         assert done.returncode == 0 and not done.stderr, done
         return changes(log), path.read_bytes()
 
@@ -315,7 +315,7 @@ def kept(power, server, disk: bytes, question: str) -> list:
     done = subprocess.run(words(power.micropython, "boot", path, log), input=question.encode() + b"\n", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=60, env=dict(os.environ, MICROPYPATH=".frozen"))
     assert done.returncode == 0 and f"Heard: {question}.\n" in done.stdout.decode(), done.stdout
-    shown = subprocess.run(words(power.micropython, "show", path, log, "/state/audit-garden"), capture_output=True, timeout=60)
+    shown = subprocess.run(words(power.micropython, "show", path, log, "/state/audit-garden"), capture_output=True, timeout=300)
     folder = power._path("audit")
     folder.mkdir()
     for name, data in json.loads(shown.stdout).items():
@@ -391,7 +391,7 @@ def test_a_flash_that_takes_nothing_more_is_said_once(power, first, server, what
         disk = power.write(disk, [["fill", "/filler"]])[1]
     lines = "".join("turn %d %s\n" % (number, "x" * 300) for number in range(30))
     done = subprocess.run(words(power.micropython, "boot" if what == "full" else what, power.disk(disk), power._path("log")), input=lines.encode(),
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
     said = done.stdout.decode()
     assert said.count("Heard: turn") == 30 and done.returncode == 0, said
     why = ("it cannot be written", "make the flash writable") if what == "locked" else ("the flash ", "")

@@ -202,7 +202,7 @@ def test_the_flash_is_what_is_said(micropython, mpy_cross, agents, name, profile
     for path, place in files:
         if place.startswith("/claw-a"):
             slots.append(shutil.copy(path, tmp_path / os.path.basename(place)))
-    done = subprocess.run([micropython, "-X", "heapsize=8m", tmp_path / "flash.py", *slots], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([micropython, "-X", "heapsize=8m", tmp_path / "flash.py", *slots], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     said = board_heap.flash((folder / "claw.cbor").read_bytes(), words32.source(folder), there)
     assert abs(said - int(done.stdout)) <= WITHIN * int(done.stdout), (said, done.stdout)

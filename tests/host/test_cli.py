@@ -126,7 +126,7 @@ def test_serve_from_a_manifest(project, tmp_path):
         agent.initialize()
         assert agent.is_serving()
         agent.end()
-        assert agent.wait(3) == 0 and agent.errors() == ""
+        assert agent.wait() == 0 and agent.errors() == ""
 
 
 def test_run_does_not_strip_the_signature_of_an_image(project, tmp_path):

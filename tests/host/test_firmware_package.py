@@ -76,7 +76,7 @@ def install(package: Path, target: Path) -> None:
         try:
             code = "import sys, mip; mip.install(sys.argv[1], target=sys.argv[2])"
             done = subprocess.run([command("micropython"), "-c", code, f"http://127.0.0.1:{server.server_address[1]}/package.json", str(target)],
-                                  capture_output=True, text=True, timeout=60)
+                                  capture_output=True, text=True, timeout=300)
         finally:
             server.shutdown()
             thread.join()

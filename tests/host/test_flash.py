@@ -116,7 +116,7 @@ def test_the_board_reads_the_record_as_it_was_written(tmp_path):
     code = "import sys\nsys.path.append(sys.argv[2])\nimport slots\nprint(slots.read(sys.argv[1]))\nslots.write(sys.argv[1], 'a', 999, 1)\nslots.ready(sys.argv[1])"
 
     def board() -> str:
-        done = subprocess.run([command("micropython"), "-c", code, str(tmp_path), str(BOARD / "boot")], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([command("micropython"), "-c", code, str(tmp_path), str(BOARD / "boot")], capture_output=True, text=True, timeout=300)
         return done.stdout.strip() + done.stderr
     assert board() == "['a', 0, 0]"
     (tmp_path / "claw.boot").write_bytes(record(7, "b"))

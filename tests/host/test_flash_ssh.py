@@ -48,10 +48,10 @@ def test_an_agent_gets_there_and_answers(there, tmp_path):
     assert found["next"] == "ssh -t pi clawlite/agent/current/agent"
     assert found["travels"] == sum(file["bytes"] for file in found["files"])
     assert running(there) == "a" and (there / "a/tools.py").read_text() == TOOLS and not (there / "a/clawlite/host").exists()
-    said = subprocess.run(["ssh", "pi", "cd; clawlite/agent/current/agent ask hello"], capture_output=True, text=True, timeout=30)
+    said = subprocess.run(["ssh", "pi", "cd; clawlite/agent/current/agent ask hello"], capture_output=True, text=True, timeout=300)
     assert said.returncode == 0 and said.stdout.strip(), said
     for words, told in (("secrets list", ""), ("doctor", "sandbox"), ("trace", "no tool call"), ("service install --dry-run", "ExecStart=")):
-        said = subprocess.run(["ssh", "pi", f"cd; SUDO_USER=daemon clawlite/agent/current/agent {words}"], capture_output=True, text=True, timeout=60)
+        said = subprocess.run(["ssh", "pi", f"cd; SUDO_USER=daemon clawlite/agent/current/agent {words}"], capture_output=True, text=True, timeout=300)
         assert told in said.stdout + said.stderr and "usage:" not in said.stdout + said.stderr, (words, said)
     assert f'ExecStart="{there}/current/agent" "run"' in said.stdout       # the link, which a flash replaces
 

@@ -25,13 +25,13 @@ def test_output_that_is_not_taken(folder, words, buffered):
     os.close(reader)
     with open(writer, "w") as gone, open("/dev/full", "w") as full:
         for stdout, said in (gone, b""), (full, b"clawlite: stdout cannot be written: No space left on device\n"):
-            done = subprocess.run(linux(*words), cwd=folder, stdout=stdout, stderr=subprocess.PIPE, env=environment(folder, **buffered), timeout=60)
+            done = subprocess.run(linux(*words), cwd=folder, stdout=stdout, stderr=subprocess.PIPE, env=environment(folder, **buffered), timeout=300)
             talk = b"".join(line for line in done.stderr.splitlines(True) if b": warning: " not in line)
             assert (done.returncode, talk) == (1, said), words
 
 
 def test_what_is_said_does_not_become_data_where_stderr_is_closed(folder):
-    done = subprocess.run(["sh", "-c", '"$@" 2>&-', "sh", *linux("check", "nothing")], cwd=folder, stdout=subprocess.PIPE, env=environment(folder), timeout=60)
+    done = subprocess.run(["sh", "-c", '"$@" 2>&-', "sh", *linux("check", "nothing")], cwd=folder, stdout=subprocess.PIPE, env=environment(folder), timeout=300)
     assert (done.returncode, done.stdout) == (2, b"")
 
 
@@ -49,7 +49,7 @@ def test_bad_usage_with_json_is_one_document(folder):
 
 def test_a_folder_that_has_gone(tmp_path):
     script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
-    done = subprocess.run(["sh", "-c", script, "sh", *linux("new", "x")], cwd=tmp_path, capture_output=True, text=True, env=environment(tmp_path), timeout=60)
+    done = subprocess.run(["sh", "-c", script, "sh", *linux("new", "x")], cwd=tmp_path, capture_output=True, text=True, env=environment(tmp_path), timeout=300)
     assert (done.returncode, done.stderr) == (1, "clawlite: the current folder was removed - go to another one\n")
 
 
@@ -64,7 +64,7 @@ def test_a_full_disk_is_told_and_keeps_no_half_of_anything(tmp_path, words, said
     before = sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "g").rglob("*") if path.is_file() and path.name != "claw.cbor")
     (tmp_path / "disk").mkdir()
     done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", FULL, str(tmp_path / "disk"), str(tmp_path / "g"), *linux(*words)],
-                          capture_output=True, text=True, env=environment(tmp_path / "home"), timeout=60)
+                          capture_output=True, text=True, env=environment(tmp_path / "home"), timeout=300)
     if "unshare:" not in done.stderr and "mount:" not in done.stderr:       # else: no namespaces here
         assert done.returncode == 1 and "clawlite: " + said in done.stderr and done.stderr.endswith(": No space left on device - make room\n"), done.stderr
         assert [line[2:] for line in done.stdout.splitlines()] == ["fill", *before]
@@ -74,7 +74,7 @@ def test_a_project_that_this_user_may_not_write_into(tmp_path):
     (make_greenhouse(tmp_path / "g")).unlink()
     (tmp_path / "g").chmod(0o555)
     for words, said in (["run", "g"], "-o of clawlite build names another file"), (["new", "g/h"], "choose a folder that you may write to"):
-        done = subprocess.run(without_root_rights(linux(*words)), cwd=tmp_path, capture_output=True, text=True, env=environment(tmp_path / "home"), timeout=60)
+        done = subprocess.run(without_root_rights(linux(*words)), cwd=tmp_path, capture_output=True, text=True, env=environment(tmp_path / "home"), timeout=300)
         assert done.returncode == 2 and "Permission denied - " + said in done.stderr, done.stderr
     (tmp_path / "g").chmod(0o755)
 
@@ -94,7 +94,7 @@ def test_files_that_this_user_may_not_read(tmp_path):
         there = tmp_path / "g" / path
         mode = there.stat().st_mode
         there.chmod(0)
-        done = subprocess.run(without_root_rights(linux("check")), cwd=tmp_path / "g", capture_output=True, text=True, env=environment(tmp_path / "home"), timeout=60)
+        done = subprocess.run(without_root_rights(linux("check")), cwd=tmp_path / "g", capture_output=True, text=True, env=environment(tmp_path / "home"), timeout=300)
         there.chmod(mode)
         assert done.returncode == 2 and said in done.stderr, done.stderr
 
@@ -107,7 +107,7 @@ def test_an_audit_whose_reader_has_gone(tmp_path):
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "w") as gone:
-        done = subprocess.run(linux("audit"), cwd=tmp_path / "g", stdout=gone, stderr=subprocess.PIPE, env=environment(tmp_path / "g/.home"), timeout=60)
+        done = subprocess.run(linux("audit"), cwd=tmp_path / "g", stdout=gone, stderr=subprocess.PIPE, env=environment(tmp_path / "g/.home"), timeout=300)
     assert (done.returncode, done.stderr) == (1, b"")
 
 

@@ -173,7 +173,7 @@ def test_stalls_end_with_the_server(api, name, streamed):
         failed = []
         thread = threading.Thread(target=lambda: failed.append(pytest.raises(Exception, post, server, ASK, streamed)))
         thread.start()
-        assert server.stalled.wait(10)
+        assert server.stalled.wait(60)
     thread.join(10)
     assert failed and not thread.is_alive()
 

@@ -39,7 +39,7 @@ def test_ctrl_c_is_the_agents_and_make_has_no_error_of_its_own(tmp_path, words):
 
 def test_on_a_pipe_and_what_fails(tmp_path, words):
     def make(*more, said=""):
-        return subprocess.run([*words, *more], input=said, capture_output=True, text=True, env=environment(tmp_path / "home"), timeout=60)
+        return subprocess.run([*words, *more], input=said, capture_output=True, text=True, env=environment(tmp_path / "home"), timeout=300)
     done = make(said="is the soil dry?\nn\n")
     assert done.returncode == 0 and "The soil is" in done.stdout and done.stderr == ""
     assert "Made" not in make(said="/quit\n").stdout            # it is there already

@@ -385,11 +385,11 @@ def test_the_same_folder_gives_the_same_manifest(tmp_path):
     assert first.sources == second.sources
 
 
-def test_a_large_manifest_loads_in_a_second(tmp_path):
+def test_a_large_manifest_takes_no_time_that_grows_with_its_square(tmp_path):
     project(tmp_path, "  tools: ['t/*.yaml']\n", **{f"t__n{i}_yaml": TOOL % f"n{i}" for i in range(200)})
-    start = time.perf_counter()
+    start = time.process_time()         # what others do meanwhile is not in it
     assert len(manifest.load(tmp_path).tools) == 200
-    assert time.perf_counter() - start < 5, "about 0.2 s here; the bound is for a busy machine"
+    assert time.process_time() - start < 5, "about 0.2 s here"
 
 
 def test_the_number_of_files_and_of_entries_looked_at_is_bounded(tmp_path, monkeypatch):

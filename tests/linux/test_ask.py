@@ -73,7 +73,7 @@ def test_a_turn_that_a_signal_ended_is_no_success(bench, marks, number):
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_text_that_is_too_long_fails_and_ends(greenhouse_image, tmp_path, terminal):
     with _ask(greenhouse_image, tmp_path, "x" * 20000, terminal=terminal) as agent:
-        assert agent.wait(3) == 2 and agent.text() == ""
+        assert agent.wait() == 2 and agent.text() == ""
         assert "20000 characters; a message has at most" in agent.errors() and len(agent.errors().splitlines()) == 1
 
 

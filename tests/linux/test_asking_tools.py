@@ -119,7 +119,7 @@ def test_ctrl_c_ends_the_question_too(world):
         build(world, provider(server), reflex='[[rule]]\nwhen = "go"\ncall = "forgiving"\narguments = { text = "x" }\n')
         with world.start("run") as agent:
             agent.line("go")
-            assert server.stalled.wait(10)
+            assert server.stalled.wait(60)
             agent.signal(signal.SIGINT)
             agent.expect("Interrupted.\n")
             assert agent.end() is None and agent.wait() == 0 and agent.errors() == ""

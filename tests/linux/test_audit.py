@@ -338,7 +338,7 @@ def test_a_signal_leaves_a_record_of_the_end_of_what_had_begun(tmp_path, number,
         path = tmp_path / "home/state/audited/audit.jsonl"
         eventually(lambda: path.exists() and b"tool.begin" in path.read_bytes())
         agent.signal(number)
-        assert agent.wait(20) == code and json.loads(agent.unread)["id"] == 1
+        assert agent.wait() == code and json.loads(agent.unread)["id"] == 1
     records = json.loads(_audit(folder, tmp_path).stdout)
     assert records[0]["event"] == "tool.begin" and records[-1]["event"] in ("tool.call", "task.cancelled") and len(records) >= 2
     assert _audit(folder, tmp_path, "verify").returncode == 0

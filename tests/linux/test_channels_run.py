@@ -39,7 +39,7 @@ def image(folder, specs: dict, settings: str = ""):
 @pytest.mark.parametrize("specs, before, after", [({}, [], []), ({"tick": CRON}, ["channel", "channels", "channel_state"], ["cron"])])
 def test_nothing_is_loaded_that_is_not_declared(tmp_path, specs, before, after):
     path = image(tmp_path, specs)
-    done = subprocess.run([sys.executable, "-c", LOADS % (str(path), str(path.parent))], env=environment(tmp_path), capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", LOADS % (str(path), str(path.parent))], env=environment(tmp_path), capture_output=True, text=True, timeout=300)
     words = [line for line in done.stderr.splitlines() if line.startswith("LOADED")][0].split()[1:]
     assert sorted(name.rpartition(".")[2] for name in words[:words.index("/")]) == sorted(before), done.stderr
     assert set("clawlite.linux." + name for name in after) <= set(words[words.index("/"):])

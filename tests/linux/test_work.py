@@ -166,7 +166,7 @@ def test_a_plain_function_that_blocks_delays_nobody_and_its_timeout_ends_it(tmp_
         began = time.monotonic()
         served.agent.end()
         served.agent.wait()
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 50               # and not the minute that it sleeps
 
 
 def test_what_ends_its_process_ends_its_call_alone(tmp_path):
