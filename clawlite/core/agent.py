@@ -90,6 +90,10 @@ class Agent:
         """Hand in the outcome of a RUN or RESOLVE effect; one for a task that was cancelled is dropped."""
         task = self.tasks.get(number)
         if task is not None:
+            if task.child and not outcome[0]:       # its handler was ended while a provider was asked for it
+                child, task.child = task.child, None
+                self.cancel(child, outcome[1], now_ms)
+                outcome = outcome + (None,)
             self._advance(task, outcome, None, now_ms)
 
     def received(self, number: int, outcome: tuple, now_ms: int):

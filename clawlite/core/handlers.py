@@ -68,13 +68,11 @@ class Handlers:
         ended = []
         for entry in list(self._running):
             task, generator, wake_ms, due_ms, name, go_on = entry
-            if wake_ms is None:
-                continue
             if due_ms is not None and now_ms >= due_ms:
                 self._running.remove(entry)
                 end(generator)
                 ended.append((task, (False, ToolTimeout("%s: did not end in time and was ended" % name, "", {"tool": name}))))
-            elif now_ms >= wake_ms:
+            elif wake_ms is not None and now_ms >= wake_ms:
                 outcome = self._advance(generator, go_on)
                 entry[5] = (True, None)
                 if outcome[0] is None and isinstance(outcome[1], tuple):

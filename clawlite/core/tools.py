@@ -162,6 +162,8 @@ def _asked(outcome):
     """Return the outcome of a handler that asks the agent's provider before it goes on."""
     while outcome[0] is None:
         said = yield (ASK,) + outcome[1]
+        if len(said) > 2:               # there is nobody to go on with: its time was over first
+            return said[:2]
         outcome = yield (RESUME, said)
     return outcome
 

@@ -94,6 +94,22 @@ def test_a_quota_refuses_what_would_exceed_it_and_the_handler_is_closed(world):
     assert world.ran("asking") == ["closed"] * 2
 
 
+@pytest.mark.parametrize("level", ["none", "process"])
+def test_what_waits_for_a_minute_of_the_provider_ends_with_its_tools_time(world, level):
+    """5.2 and 9.4: ``requests_per_minute`` waits, and a tool's ``timeout_ms`` is no longer for that."""
+    tool = {"name": "forgiving", "description": "Go on.", "timeout_ms": 5000,
+            "input_schema": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}}
+    with Server([say("Yes.")]) as server:
+        build(world, provider(server, limits={"requests_per_minute": 1}), more={"tools": [{"inline": tool}], "sandbox": {"inline": {"name": "s", "level": level}}})
+        with world.start("serve", "--stdio") as agent:
+            agent.initialize()
+            assert called(agent, "forgiving", {"text": "x"})["result"]["content"][0]["text"] == "Yes."
+            agent.record(tool_call("forgiving", {"text": "y"}, 6))
+            error = agent.message(30)["error"]
+            assert error["code"] == -32014 and error["data"] == {"tool": "forgiving", "timeout_ms": 5000}, error
+            assert len(server.requests) == 1 and agent.is_serving()
+
+
 def test_a_provider_that_fails_is_the_tools_to_deal_with(world):
     with Server([FAULTS["failed"]] * 3) as server:
         build(world, provider(server, retry=dict(AT_ONCE, max_attempts=2)))
