@@ -91,7 +91,8 @@ CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a mode
 ENTRIES = ("main",)                     # what a board starts by name
 KEEP_SENTENCES = ("main", "errors")     # said when nothing else works
 SEEN_BY_MAKERS = ("pins",)              # handlers in tools.py get one as ``board``
-NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "netaddress", "netrules", "profile")      # no tool of a board connects
+# No tool of a board connects, and none has a sandbox; ``limits`` here is core/limits.py, and not the unit of that name.
+NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "limits", "netaddress", "netrules", "profile")
 
 
 def sources() -> dict[str, pathlib.Path]:

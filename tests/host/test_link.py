@@ -1,6 +1,7 @@
 """Linking modules for a board: what they mean does not change, and what is not understood is refused."""
 import pytest
 
+from clawlite.host import firmware
 from clawlite.host.link import Linker, LinkError
 
 
@@ -106,3 +107,8 @@ def test_a_name_behind_a_module_of_another_unit_is_refused(tmp_path):
     with pytest.raises(LinkError, match="lies in another unit"):
         link(tmp_path, {"one": ["a"], "two": ["b"]}, a="def f():\n    return 1\n",
              b="from clawlite.core import a\n\n\ndef g():\n    return a.f()\n")
+
+
+def test_a_module_of_a_board_has_not_the_name_of_a_unit_that_it_is_no_part_of():
+    """Its source would stand in the place of the unit's."""
+    assert [unit for unit, parts in firmware.UNITS.items() if unit in firmware.sources() and unit not in parts] == []
