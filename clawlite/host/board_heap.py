@@ -27,6 +27,7 @@ _ROOM, _TOOLS_ROOM, _APPROVAL_ROOM, _REMOTE_ROOM = 32768, 12288, 6144, 6144
 _LOOK_ROOM = {"leaks": 8192, "injection": 20480, "audit": 32768}        # while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
 _STORE_ROOM = 40960                     # for a request to its stores, with 4 KiB of content; measured as above
 _TOOLS_BASE, _TOOLS_FACTOR = 16384, 6   # while tools.py is compiled, before most of our code is loaded; measured as above
+_LISTED_BYTES = 32              # a line of a slot's list of files, flash_plan.py
 _LOG_BYTES = 32768                      # two files, logfile.py
 _ENTRY_BYTES = 350                      # of a text of 290 bytes in the log of stores (storelog.py)
 _STORE_BYTES = 2 * 32768                # of those that name no number, and while their log is written anew; it takes half of what is free
@@ -148,8 +149,9 @@ def flash(data: bytes, tools_py: str, profile=None) -> int:
     having = slot.parts(image) + slot.of_board(profile)
     written += BLOCK_BYTES if "limits" in having else 0
     table = sizes()["flash"]
-    files = [table["sizes"][name] for name in slot.chosen(table["sizes"], having, table["ways"])]
-    return 2 * on_flash([*files, len(" ".join(having)), len(data), len(tools_py.encode())]) + on_flash(table["boot"]) + written
+    names = slot.chosen(table["sizes"], having, table["ways"])
+    files = [table["sizes"][name] for name in names]
+    return 2 * on_flash([*files, len(names) * _LISTED_BYTES, len(" ".join(having)), len(data), len(tools_py.encode())]) + on_flash(table["boot"]) + written
 
 
 def on_flash(files: list[int]) -> int:

@@ -10,10 +10,11 @@ import hashlib
 import posixpath
 import struct
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 RECORD = "/claw.boot"
 SLOTS = ("a", "b")
+FILES = "files"                 # the list of a slot's files, in its folder
 FOLDERS = ("/lib", "/claw-a", "/claw-b")
 TOP = ("main.py", "boot.json", "device.key")        # in the top folder, beside what begins with "claw"
 MAX_TRIALS = 3                  # as in bootwindow.py
@@ -28,7 +29,7 @@ class Contents:
     """What shall be on the board.
 
     shared  {path: bytes} of what chooses a slot, /main.py last
-    slot    {name: bytes} of what stands in the slot's folder
+    slot    {name: bytes} of what stands in the slot's folder, beside the list of it that ``plan`` adds
     image   bytes
     last    {path: bytes} of what comes after all: until then what booted before needs the board as it is.  Its hashes are not shown
     """
@@ -98,8 +99,15 @@ def record(counter: int, slot: str) -> bytes:
     return data + zlib.crc32(data).to_bytes(4, "big")
 
 
+def file_list(slot: dict) -> bytes:
+    """Return the list by which a board checks the files *slot*, {name: bytes} (firmware-host/micropython/boot/slots.py)."""
+    lines = "".join(f"{name} {len(data)} {zlib.crc32(data):08x}\n" for name, data in sorted(slot.items())).encode()
+    return lines + f"files {len(lines)} {zlib.crc32(lines):08x}\n".encode()
+
+
 def plan(look: Look, want: Contents) -> Plan:
-    """Return what turns *look* into *want*; no steps when it is so already."""
+    """Return what turns *look* into *want* with the list of its slot; no steps when it is so already."""
+    want = replace(want, slot={**want.slot, FILES: file_list(want.slot)})
     known = newest(look.records) or (0, "a", 0, 0)
     boots, kept = _slots(look, known)
     made = Plan(boots, boots, _changes(look, want, boots))

@@ -146,13 +146,25 @@ def test_safe_mode_by_a_pin(board):
     assert board.boot() == "clawlite: safe mode, the agent does not start: its pin is low\n"
 
 
-def test_a_watchdog_is_armed_after_the_window_when_the_agent_runs(board):
-    """``machine`` here has none: one of a test stands before it, which says when it is made."""
+FED = "\0"
+
+
+def test_a_watchdog_is_armed_after_the_window_and_anew_when_the_agent_runs(board):
+    """``machine`` here has none: one of a test stands before it, which says when it is made and fed."""
     (board.root / "lib/machine.py").write_text("class WDT:\n    def __init__(self, id=0, timeout=5000):\n        print('armed', timeout)\n"
-                                               "    def feed(self):\n        pass\n")
+                                               "    def feed(self):\n        print(end='\\0')\n")
     (board.root / "boot.json").write_text('{"window_ms": 100, "watchdog_ms": 8000}')
     said = board.boot()
-    assert said.startswith(WINDOW + "agent 1.0.0 is ready.") and said.count("armed 8000\n") == 1
+    assert said.replace(FED, "").startswith(WINDOW + "armed 8388\nagent 1.0.0 is ready.") and said.count("armed 8000\n") == said.count("armed") - 1 == 1
+    assert said.count(FED) > len(os.listdir(board.root / "claw-a")) - 2
+
+
+def test_a_watchdog_that_cannot_be_armed_is_told(board):
+    (board.root / "lib/machine.py").write_text("class WDT:\n    def __init__(self, id=0, timeout=5000):\n        raise ValueError('timeout')\n")
+    (board.root / "boot.json").write_text('{"window_ms": 100, "watchdog_ms": 8000}')
+    said = board.boot()
+    assert said.startswith(WINDOW + "clawlite: there is no watchdog while the agent is loaded: timeout\n")
+    assert "clawlite: there is no watchdog of 8000 ms here: timeout\n" in said and said.endswith("By rule.\n> ")
 
 
 def test_ctrl_c_in_the_boot_window(board):

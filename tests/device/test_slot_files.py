@@ -130,11 +130,58 @@ def test_a_file_that_is_missing_leaves_its_slot(board, name):
     board.flash("2.0.0")
     (board.root / f"claw-b/{name}.mpy").unlink()
     said = board.boot()
-    assert "clawlite: slot b: " in said and f"'{name}'" in said and said.endswith("clawlite: slot a boots now\n" + ready("1.0.0"))
+    assert f"clawlite: slot b: {name}.mpy is missing\n" in said and said.endswith("clawlite: slot a boots now\n" + ready("1.0.0"))
+
+
+def cut(data: bytes) -> bytes:
+    return data[:len(data) // 3]
+
+
+def flipped(data: bytes) -> bytes:
+    at = len(data) // 2
+    return data[:at] + bytes([data[at] ^ 4]) + data[at + 1:]
+
+
+def test_each_file_of_a_slot_cut_flipped_or_gone(board):
+    """MicroPython hangs in a file that is cut short, so none is imported before all were compared; here no other slot would boot."""
+    folder = board.root / "claw-a"
+    names = sorted(os.listdir(folder))
+    assert len(names) > 20 and {"files", "parts", "sentences", "tools.py", "core.mpy"} <= set(names)
+    for name in names:
+        whole = (folder / name).read_bytes()
+        for change in (cut, flipped, None):
+            (folder / name).unlink() if change is None else (folder / name).write_bytes(change(whole))
+            said = board.boot()
+            if name == "files" and change is None:
+                assert said == WINDOW + ready("1.0.0")          # as a version wrote it that had no list
+            else:
+                why = ("its list of files" if name == "files" else name) + (" is damaged" if change else " is missing")
+                assert said.startswith(WINDOW + f"clawlite: slot a: {why}") and said.endswith("\nclawlite: no image boots - write one with: clawlite flash\n")
+        (folder / name).write_bytes(whole)
+    assert board.boot() == WINDOW + ready("1.0.0")
+
+
+def test_a_file_that_was_cut_short_leaves_its_slot(board):
+    board.boot()
+    board.flash("2.0.0")
+    path = board.root / "claw-b/core.mpy"
+    path.write_bytes(cut(path.read_bytes()))
+    said = board.boot()
+    assert said.startswith(WINDOW + "clawlite: slot b: core.mpy is damaged: it has ")
+    assert said.endswith("clawlite: slot a boots now\n" + ready("1.0.0")) and board.record() == ("a", 0, 1)
+
+
+def test_a_damaged_file_of_the_only_slot_is_named(board):
+    path = board.root / "claw-a/core.mpy"
+    size = path.stat().st_size
+    path.write_bytes(cut(path.read_bytes()))
+    assert board.boot() == (WINDOW + f"clawlite: slot a: core.mpy is damaged: it has {size // 3} bytes, expected {size}\n"
+                            "clawlite: no image boots - write one with: clawlite flash\n")
 
 
 def test_a_file_that_is_missing_later_is_told_and_the_agent_stays(board):
     (board.root / "claw-a/reflex.mpy").unlink()
+    (board.root / "claw-a/files").unlink()      # as a version wrote it that had no list
     said = board.boot(stdin=b"hello\n/status\n")
     assert said.startswith(WINDOW) and "no module named 'reflex'" in said and "Traceback" not in said, said
 

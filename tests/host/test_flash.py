@@ -21,7 +21,7 @@ from slot_board import TOOLS, project
 from clawlite.core.errors import ClawError
 from clawlite.host import flash, flash_board
 from clawlite.host.flash_folder import Folder, is_whole
-from clawlite.host.flash_plan import Contents, Look, digest, newest, plan, record
+from clawlite.host.flash_plan import Contents, Look, digest, file_list, newest, plan, record
 from clawlite.host.sim import Sim
 
 pytestmark = needs_mpy_cross
@@ -70,15 +70,16 @@ def test_only_what_changed_travels(want, tmp_path):
     changed = other(want)
     made, gone = flashed(target, changed)
     assert (made.boots, made.slot) == ("a", "b")
-    assert [change["path"] for change in made.changes if change["change"] != "same"] == ["/claw-a/tools.py"]
-    assert gone == made.travels == len(changed.slot["tools.py"]) + 15
+    assert [change["path"] for change in made.changes if change["change"] != "same"] == ["/claw-a/files", "/claw-a/tools.py"]
+    assert gone == made.travels == len(changed.slot["tools.py"]) + len(file_list(changed.slot)) + 15
 
 
 def test_files_that_no_build_has_any_more_go(want, tmp_path):
     target = Folder(str(tmp_path))
     flashed(target, dataclasses.replace(want, slot={**want.slot, "old.mpy": b"x"}))
     made, _ = flashed(target, want)
-    assert [(change["path"], change["change"]) for change in made.changes if change["change"] != "same"] == [("/claw-a/old.mpy", "gone")]
+    assert [(change["path"], change["change"]) for change in made.changes if change["change"] != "same"] == [
+        ("/claw-a/files", "changed"), ("/claw-a/old.mpy", "gone")]
     flashed(target, other(want))
     assert (made.slot, sorted(path.name for path in tmp_path.glob("claw-*/old.mpy"))) == ("b", ["old.mpy"])
     (tmp_path / "claw.boot").write_bytes(ready_record("a", 9))

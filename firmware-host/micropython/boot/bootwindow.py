@@ -4,14 +4,18 @@
    does it start while the file ``safe-mode`` is there or the safe-mode pin is low.  Then the REPL is free.
 2. An image that cannot be opened is left at once, one that was not READY in three boots after them: the other slot is taken,
    when that one opens, and a line says so.  With no other, the only one is tried at each reset.
-3. A slot's digest is checked at its first boot, and with ``device.key`` its signature at each; its CRC at each boot.
+3. At each boot the files of a slot are compared with its list (slots.py) before any of them is imported: MicroPython may hang for
+   ever in a ``.mpy`` file that was cut short.  The image's digest is checked at its first boot, and with ``device.key`` its signature
+   at each; its CRC at each boot.
 4. Settings are ``/boot.json``, which a person writes and nothing of ours changes: {"window_ms": 2000, "safe_pin": 15,
-   "watchdog_ms": 8000}.  The watchdog is armed when the agent runs, not before: in the window there is none.
+   "watchdog_ms": 8000}.  With ``watchdog_ms`` the watchdog is armed when the window is over, with the longest time that all
+   boards have, because loading takes seconds; the agent sets its own when it runs (begin.py).  In the window there is none.
 """
 import gc
 import os
 import sys
 import time
+from binascii import crc32
 
 import slots
 
@@ -22,6 +26,8 @@ _MAX_PIN = 255
 _MIN_DOG_MS, _MAX_DOG_MS = 1000, 8388           # rp2 has no more
 _MAX_SETTINGS = 512             # bytes
 _MIN_KEY = 16
+_MAX_LIST = 8192                # bytes
+_PIECE = 512                    # bytes that are read at once
 
 
 def start(root: str = ""):
@@ -38,7 +44,7 @@ def start(root: str = ""):
             return None
         _say("Ctrl-C within %d ms keeps the agent from starting" % window_ms)
         if _waits(root, pin, window_ms):
-            opened = _open(root, slot, trials, checked)
+            opened = _open(root, slot, trials, checked, _armed(watchdog_ms))
             if opened and watchdog_ms:
                 import main
                 main.watch(opened[1], watchdog_ms)
@@ -48,8 +54,8 @@ def start(root: str = ""):
     return None
 
 
-def _open(root: str, slot: str, trials: int, checked: int):
-    """Return what ``start`` does, of the first slot that opens."""
+def _open(root: str, slot: str, trials: int, checked: int, feed):
+    """Return what ``start`` does, of the first slot that opens; *feed*: function() that the watchdog wants to be called."""
     key = _key(root)
     order = [name for name in (slot, "b" if slot == "a" else "a") if _has(root + "/claw-" + name + ".cbor")]
     if not order:
@@ -63,7 +69,9 @@ def _open(root: str, slot: str, trials: int, checked: int):
             _say("slot %s boots now" % name)
         _record(root, name, trials + 1 if stays else 1, checked if stays else 0)
         try:
-            opened, why = _prepare(root, name, key, not (stays and checked))
+            why = _damage(root + "/claw-" + name, feed)
+            opened, why = (None, why) if why else _prepare(root, name, key, not (stays and checked))
+            feed()
         except KeyboardInterrupt:
             _record(root, slot, trials, checked)
             raise
@@ -100,6 +108,54 @@ def _prepare(root: str, slot: str, key, is_new: bool) -> tuple:
     return None, why
 
 
+def _damage(folder: str, feed) -> str:
+    """Return what is wrong with the files of a slot, by its list; "" for nothing, and for a slot that has no list."""
+    try:
+        with open(folder + "/files", "rb") as file:
+            lines = file.read(_MAX_LIST).split(b"\n")
+    except OSError:
+        return ""
+    listed = b"".join([line + b"\n" for line in lines[:-2]])
+    if len(lines) < 2 or lines[-2:] != [b"files %d %08x" % (len(listed), crc32(listed)), b""]:
+        return "its list of files is damaged"
+    buffer = bytearray(_PIECE)
+    for line in lines[:-2]:
+        name, size, wanted = str(line, "utf-8").split(" ")
+        try:
+            with open(folder + "/" + name, "rb") as file:
+                found = _sum(file, buffer)
+        except OSError:
+            return name + " is missing"
+        if found[0] != int(size):
+            return "%s is damaged: it has %d bytes, expected %s" % (name, found[0], size)
+        if found[1] != int(wanted, 16):
+            return name + " is damaged"
+        feed()
+    return ""
+
+
+def _sum(file, buffer: bytearray) -> tuple:
+    """Return (bytes, CRC-32) of a file."""
+    view, size, crc = memoryview(buffer), 0, 0
+    count = file.readinto(buffer)
+    while count:
+        size += count
+        crc = crc32(view[:count], crc)
+        count = file.readinto(buffer)
+    return size, crc
+
+
+def _armed(watchdog_ms: int):
+    """Arm the watchdog, if one is wanted; return the function that feeds it, or one that does nothing."""
+    if watchdog_ms:
+        try:
+            from machine import WDT
+            return WDT(timeout=_MAX_DOG_MS).feed
+        except (ImportError, OSError, ValueError) as e:
+            _say("there is no watchdog while the agent is loaded: %s" % e)
+    return lambda: None
+
+
 def _settings(root: str) -> tuple:
     """Return (window in ms, safe-mode pin or None, watchdog in ms or 0).  What is wrong in the file is told, and counts for nothing."""
     import json
@@ -129,10 +185,13 @@ def _settings(root: str) -> tuple:
 
 def _watchdog(wanted) -> int:
     """Return the ms of the watchdog that the settings want, 0 for none."""
-    import machine
+    try:
+        from machine import WDT
+    except ImportError:
+        WDT = None
     if wanted not in range(_MIN_DOG_MS, _MAX_DOG_MS + 1):
         _say("boot.json: watchdog_ms: expected %d to %d" % (_MIN_DOG_MS, _MAX_DOG_MS))
-    elif hasattr(machine, "WDT"):
+    elif WDT:
         return wanted
     else:
         _say("boot.json: watchdog_ms: there is no watchdog here")

@@ -2,6 +2,8 @@
 
     /claw-a.cbor, /claw-a/   an image, and what it runs with: the firmware that it was flashed with, tools.py
     /claw-b.cbor, /claw-b/   another
+    /claw-a/files            what lies in /claw-a/: lines "NAME SIZE CRC-32", and at its end "files SIZE CRC-32" of the lines before;
+                             sizes in decimal bytes, CRCs in 8 hex digits.  A flash writes it, and bootwindow.py compares
     /claw.boot               the boot record, 15 bytes
 
     bytes   boot record
