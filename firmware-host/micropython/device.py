@@ -18,6 +18,7 @@ from shedding import once, shed
 from stdio import MAX_LINE
 
 _LEAVE_MS = 2000
+_LONGEST_MS = 1 << 28           # that the loop waits at once, 3 days: two counts of ticks_ms that are 6.2 days apart cannot be told apart
 _MOST_SHORT = 4                 # rounds of the loop one after the other that memory did not do for
 KEEP = 2048                     # bytes of a conversation: a remote provider sees that much of what was said before
 
@@ -132,7 +133,7 @@ class Device:
             if wait > 0:
                 time.sleep_ms(wait)
         else:
-            for polled in self.stdio.poll.poll(wait):
+            for polled in self.stdio.poll.poll(wait if 0 <= wait < _LONGEST_MS else _LONGEST_MS):
                 if polled[0] is self.stdio.input:
                     self.take(self.stdio.read(), False)
                 else:
