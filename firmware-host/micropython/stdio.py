@@ -27,11 +27,11 @@ class Stdio:
     Public: ``input``, ``poll`` (others may register with it), ``at_end``, ``prompt`` (what stands on the last line), ``is_uart``
     (noise may forge what comes), ``operator``, ``line`` (``reliable.Reliable``, or None), ``over`` (function(), called when its session has
     ended, or None); ``_return``: the last byte was a carriage return; ``_begun``: what was read when Ctrl-C came, or None;
-    ``_fed``: bytes that are being handed in.
+    ``_fed``: bytes that are being handed in; ``_lost``: bytes that the port did not take, of which nobody has been told.
     """
     at_end = _return = False
     line = over = _begun = None
-    _fed = 0
+    _fed = _lost = 0
     prompt = b""
 
     def __init__(self, operator: bool, now_ms):
@@ -137,8 +137,18 @@ class Stdio:
         self.send(data + prompt if prompt else data)
 
     def send(self, data: bytes):
-        """Write *data* beside the prompt, if there is one: no person sees it."""
-        self.output.write(data)
+        """Write *data* beside the prompt, if there is one: no person sees it.
+
+        A port may take less: rp2's USB drops what nobody reads for 500 ms.  That is told, before anything else is written; a reliable
+        line repeats what is lost.
+        """
+        if self._lost:
+            told = b"\nclawlite: %d bytes of output are lost: nobody read them in time\n" % self._lost
+            if self.output.write(told) == len(told):
+                self._lost = 0
+        taken = 0 if self._lost else self.output.write(data) or 0
+        if not (self.line and self.line.is_up):
+            self._lost += len(data) - taken
         if self._flush:
             self.output.flush()
 
