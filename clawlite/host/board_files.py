@@ -32,7 +32,7 @@ def board_files(image: str, folder: str, profile=None) -> list[tuple[str, str]]:
     """
     having = parts_of(image)
     *found, start = runtime_files(folder, having + slot.of_board(profile))
-    _check_api([os.path.basename(path) for path, _ in found], profile)
+    _check_api([os.path.basename(path) for path, _ in found], having, profile)
     with open(os.path.join(folder, slot.PARTS), "w", encoding="ascii") as file:
         file.write(" ".join(having))
     found.append((file.name, f"{SLOT}/{slot.PARTS}"))
@@ -40,8 +40,13 @@ def board_files(image: str, folder: str, profile=None) -> list[tuple[str, str]]:
     return found + [(image, f"{SLOT}.cbor"), start]
 
 
-def _check_api(names: list, profile):
-    """Raise ``ClawError`` when a file of these asks MicroPython for something that the board does not have (apis.py)."""
+def _check_api(names: list, having: list, profile):
+    """Raise ``ClawError`` when a file of these asks MicroPython for something that the board does not have (apis.py).
+
+    Parts that the board has no ability for count for nothing: it refuses such an image, and says why.
+    """
+    able = [part for part in having if profile is None or slot.ONLY_WITH.get(part, "tools") in profile.abilities]
+    names = slot.chosen(names, able + slot.of_board(profile)) + [f"{name}.boot" for name in _CHOOSERS]
     boot = {name: ast.parse((firmware_dir() / "micropython" / "boot" / f"{name}.py").read_text()) for name in _CHOOSERS}
     asked = apis.uses(boot | {"main": ast.parse(firmware.linked()[0]["main"])}) | firmware.uses()
     what = f"the board {profile.name}" if profile else "any board"

@@ -20,6 +20,8 @@ GATES = {
     "secure": ("tls",), "reflex": ("reflex",), "replay": ("replay",), "skill": ("skills",), "skillturn": ("skills",),
     "stores": ("memory",), "conversation": ("memory",), "memories": ("memory",),
 }
+# {part: the ability that a board must have for it}: without, its board refuses the image before it loads anything of the part.
+ONLY_WITH = {"lan": "lan", "remote": "http", "openai": "http", "anthropic": "http", "oauth2": "https", "tls": "https"}
 OF_BOARDS = ("bank", "machine", "wifi")
 START, SENTENCES, PARTS = "main", "sentences", "parts"
 

@@ -56,10 +56,10 @@ def held_to(found: list, begins: dict) -> None:
 
 
 def test_the_checker_bites(micropython, tmp_path):
-    """An image that gets its name before what stands in its folder is there."""
+    """An image that gets its name before what stands in its folder is there; without the list of files, which would tell."""
     board = Model()
-    script = board.flash(build("v1")) + board.boot() + board.flash(build("v2")) + board.boot()
-    begin, third = len(script), board.flash(build("v3"))
+    script = [step for step in board.flash(build("v1")) + board.boot() + board.flash(build("v2")) + board.boot() if "/files" not in "".join(step[1:2])]
+    begin, third = len(script), [step for step in board.flash(build("v3")) if "/files" not in step[1]]
     late = [step for step in third if "/more.py" in step[1] or "/tools.py" in step[1]]
     found = [row for row in powerless(micropython, tmp_path, script + [step for step in third if step not in late] + late) if row[0] >= begin]
     with pytest.raises(AssertionError, match="MIXED"):

@@ -11,6 +11,7 @@ from agents import INITIALIZE, UUID, Agent
 
 from clawlite.host import bench_agent, bench_micropython, board_files, board_heap, boards, firmware, new, slot
 from clawlite.host.build import build_beside
+from clawlite.host.flash_plan import FILES, file_list
 
 WITHIN = 0.15
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -202,6 +203,9 @@ def test_the_flash_is_what_is_said(micropython, mpy_cross, agents, name, profile
     for path, place in files:
         if place.startswith("/claw-a"):
             slots.append(shutil.copy(path, tmp_path / os.path.basename(place)))
+    listed = {os.path.basename(path): open(path, "rb").read() for path in slots if not str(path).endswith(".cbor")}
+    (tmp_path / FILES).write_bytes(file_list(listed))
+    slots.append(tmp_path / FILES)
     done = subprocess.run([micropython, "-X", "heapsize=8m", tmp_path / "flash.py", *slots], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     said = board_heap.flash((folder / "claw.cbor").read_bytes(), words32.source(folder), there)

@@ -9,7 +9,6 @@ from clawlite.core.errors import ClawError
 from clawlite.host import apis, boards, firmware, rename, slot
 
 BOARDS = [board for board in boards.load_all() if board.runtime == "micropython"]
-ONLY_WITH = {"lan": "lan", "remote": "http", "openai": "http", "anthropic": "http", "oauth2": "https", "tls": "https"}     # part: ability
 
 
 def refused(text: str, api: str = "rp2-rpi-pico-w", **more) -> str:
@@ -43,7 +42,7 @@ def test_the_modules_that_boards_import_are_all_known():
 @pytest.mark.parametrize("board", BOARDS, ids=[board.name for board in BOARDS])
 def test_the_largest_slot_of_a_board_asks_for_what_it_has(board):
     parts = {part for ways in slot.ways().values() for way in ways for part in way} - set(slot.OF_BOARDS)
-    having = [part for part in parts if ONLY_WITH.get(part, "tools") in board.abilities] + slot.of_board(board)
+    having = [part for part in parts if slot.ONLY_WITH.get(part, "tools") in board.abilities] + slot.of_board(board)
     modules = slot.chosen(firmware.linked()[0], having)
     assert len(modules) > 50 and ("wifi" in modules) is ("network" in apis.names_of(board.api) and "wifi" in board.network.links)
     apis.check(firmware.uses(), modules, board.api, board.name)
