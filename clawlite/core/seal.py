@@ -1,13 +1,14 @@
 """The seal of an image: SHA-256 digest, and HMAC-SHA256 (RFC 2104) with a device key.
 
-Checked when an image arrives (flashed, given to ``run`` or ``serve`` on a machine with a device key, inspected);
-a boot checks the CRC alone (core/image.py).  A module of its own, so that a boot does not load it.
+Checked when an image arrives (flashed, inspected) and whenever Linux loads one;
+a board's boot checks the CRC alone (core/image.py).  A module of its own, so that a boot does not load it.
 """
 import hashlib
 
 from clawlite.core.errors import ImageError
 
 _CHUNK = 1024
+LEAST_KEY = 16                  # bytes of a device key
 SIGNED = 73                     # bytes of a seal with a signature; 40 without (null)
 
 

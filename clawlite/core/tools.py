@@ -88,7 +88,10 @@ def known(image, name):
     tool = image.tool(name) if isinstance(name, str) else None
     if tool is None:
         from clawlite.core.render import canonical
-        raise InvalidParams("unknown tool %s" % canonical(name, 40), "this agent has: %s" % (", ".join(image.names) or "none"))
+        said = canonical(name)
+        if image.guard is not None:     # a stranger's words, and perhaps a secret that a model was talked into
+            said = image.guard.text(said)
+        raise InvalidParams("unknown tool %s" % (said[:40] + "..." if len(said) > 40 else said), "this agent has: %s" % (", ".join(image.names) or "none"))
     return tool
 
 

@@ -4,6 +4,7 @@ import os
 
 from clawlite.core.errors import ClawError
 from clawlite.core.header import MAGIC
+from clawlite.core.seal import LEAST_KEY
 from clawlite.host import board_fit, boards, compiler, findings, manifest
 from clawlite.host.problems import unwritten
 
@@ -109,12 +110,15 @@ def build(name: str, output: str = None, key_file: str = None, board: str = None
 
 
 def read_key(path: str) -> bytes:
-    """Return the device key in the file *path*.  Raises ``ClawError``: there is none, or it is too short."""
+    """Return the device key in the file *path*.  Raises ``ClawError``: there is none, or it is too short, or others may read it."""
     try:
         with open(path, "rb") as file:
-            key = file.read(4096).strip()
+            mode, key = os.fstat(file.fileno()).st_mode, file.read(4096).strip()
     except OSError as e:
         raise ClawError(f"{path}: {e.strerror}", "name a file that holds the device key") from None
-    if len(key) < 16:
-        raise ClawError(f"{path}: expected a device key of 16 bytes or more, got {len(key)}", "make one: head -c 32 /dev/urandom | base64")
+    if mode & 0o077 and os.name == "posix":
+        raise ClawError(f"{path}: others may read or change the device key (mode {mode & 0o777:03o})",
+                        f"chmod 600 '{path}', and make a new key if somebody else was here")
+    if len(key) < LEAST_KEY:
+        raise ClawError(f"{path}: expected a device key of {LEAST_KEY} bytes or more, got {len(key)}", "make one: head -c 32 /dev/urandom | base64")
     return key

@@ -4,6 +4,7 @@ State lies in ``$CLAWLITE_STATE``, by default the XDG state folder: one folder p
 """
 import os
 
+from clawlite.core import seal
 from clawlite.core.errors import ClawError, ImageError
 from clawlite.core.header import MAGIC, MAX_IMAGE
 from clawlite.core.image import Image
@@ -12,7 +13,7 @@ KEPT = 4096                     # decoded tools and rules that stay in memory: a
 
 
 def open_image(path: str) -> Image:
-    """Return the image in the file *path*, its CRC checked; with ``$CLAWLITE_DEVICE_KEY_FILE`` its signature too.
+    """Return the image in the file *path*, its CRC and its digest checked; with ``$CLAWLITE_DEVICE_KEY_FILE`` its signature too.
 
     Raises ``ImageError``; its message says what was wrong with the file.
     """
@@ -31,23 +32,26 @@ def image_of(data: bytes, name: str) -> Image:
     try:
         image = Image(read, len(data), KEPT)
         key_file = os.environ.get("CLAWLITE_DEVICE_KEY_FILE")
-        if key_file:
-            _check_signature(read, len(data), image.seal_at, key_file)
+        seal.check(read, len(data), image.seal_at, _device_key(key_file) if key_file else None)
     except ImageError as e:
         raise type(e)("%s: %s" % (name, e.message), e.hint) from None
     return image
 
 
-def _check_signature(read, size: int, seal_at: int, key_file: str):
-    from clawlite.core import seal
+def _device_key(path: str) -> bytes:
+    """Return the key in the file *path*.  Raises ``ImageError`` where it cannot protect anything."""
     try:
-        with open(key_file, "rb") as file:
-            key = file.read(4096).strip()
+        with open(path, "rb") as file:
+            mode, key = os.fstat(file.fileno()).st_mode, file.read(4096).strip()
     except OSError as e:
-        raise ImageError("the device key %s: %s" % (key_file, e.strerror)) from None
-    if not key:
-        raise ImageError("the device key %s is empty" % key_file)
-    seal.check(read, size, seal_at, key)
+        raise ImageError("the device key %s: %s" % (path, e.strerror)) from None
+    if mode & 0o077:
+        raise ImageError("the device key %s: others may read or change it (mode %03o)" % (path, mode & 0o777),
+                         "chmod 600 '%s', and make a new key if somebody else was here" % path)
+    if len(key) < seal.LEAST_KEY:
+        raise ImageError("the device key %s: expected %d bytes or more, got %d" % (path, seal.LEAST_KEY, len(key)),
+                         "make one: head -c 32 /dev/urandom | base64")
+    return key
 
 
 def is_image(path: str) -> bool:

@@ -182,8 +182,8 @@ def _text(value: bytes, where: str) -> str:
         problem = "a secret has at most %d bytes" % MAX_VALUE
     elif text is None:
         problem = "a secret is UTF-8 text"
-    elif not text:
-        problem = "the secret is empty"
+    elif not text.strip():
+        problem = "the secret is empty" if not text else "the secret is blank"
     elif min(text) < " " or "\x7f" in text:
         problem = "the secret holds a line break or another control character"
     else:

@@ -1,8 +1,9 @@
 """The secrets that an agent knows, in the forms in which they leave it.
 
     as they are, hexadecimal in both cases, rot13, base64 at its three alignments in both alphabets; each of them backwards too
-    in capitals, in small letters, percent-encoded, as JSON and HTML escape it
-    all of them with white space or line ends in between
+    in capitals, in small letters, percent-encoded, as JSON, HTML and a shell (``\\x41``) escape it
+    base32 at its five alignments, in capitals and small letters
+    all of them with white space, line ends or invisible characters in between
 
 A value of fewer than six bytes is a word like any other: it is not looked for.
 """
@@ -10,6 +11,9 @@ from binascii import b2a_base64, hexlify
 
 _LEAST = 6
 _WHITE = (b" ", b"\n", b"\r", b"\t", b"\x0b", b"\x0c")
+# Soft hyphen, zero-width space and joiners, marks of direction, word joiner, byte order mark: nobody sees them.
+_UNSEEN = (b"\xc2\xad", b"\xe2\x80\x8b", b"\xe2\x80\x8c", b"\xe2\x80\x8d", b"\xe2\x80\x8e", b"\xe2\x80\x8f", b"\xe2\x81\xa0", b"\xef\xbb\xbf")
+_BASE32 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _ESCAPED = (b"\\n", b"\\r", b"\\t", b"\\/")
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 
@@ -17,7 +21,7 @@ _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 class Known:
     """What is looked for.
 
-    roomy   bool: the forms are kept, sixty times the value; else, on a board, they are made for each text
+    roomy   bool: the forms are kept, eighty times the value; else, on a board, they are made for each text
     values  list of (str, bytes)
     forms   list of bytes, without white space
     """
@@ -65,6 +69,9 @@ def forms(value: str, data: bytes):
     """Yield each form of *value*, *data* in bytes, without white space; some of them twice."""
     for form in _spelled(value, data):
         yield from _long(form)
+    for form in _base32(data):
+        yield from _long(form)
+        yield from _long(form.lower())
     for form in _coded(data):
         yield from _long(form)
         yield from _long(bytes(reversed(form)))
@@ -85,8 +92,8 @@ def _spot(flat: bytes, form: bytes, spots: list):
 
 
 def _flat(data: bytes) -> bytes:
-    """Return *data* without white space, also where that is escaped as in JSON."""
-    for white in _WHITE:
+    """Return *data* without white space, also where that is escaped as in JSON, and without what nobody sees."""
+    for white in _WHITE + _UNSEEN:
         if white in data:
             data = data.replace(white, b"")
     if b"\\" in data:
@@ -103,6 +110,9 @@ def _places(data: bytes, spots: list) -> dict:
     pos = flat = 0
     while pos < len(data):
         pair = data[pos:pos + 2]
+        if pair == _UNSEEN[0] or data[pos:pos + 3] in _UNSEEN:
+            pos += 2 if pair == _UNSEEN[0] else 3
+            continue
         escaped = pair in _ESCAPED
         if pair == b"\\/" or not escaped and pair[:1] not in _WHITE:
             if flat in wanted:
@@ -117,11 +127,24 @@ def _spelled(value: str, data: bytes):
     yield value.upper().encode()
     yield value.lower().encode()
     yield data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-    for escape in ("%%%02X", "%%%02x"):
+    for escape in ("%%%02X", "%%%02x", "\\x%02X", "\\x%02x"):
         yield "".join([escape % b for b in data]).encode()
         yield "".join([chr(b) if b in _PLAIN else escape % b for b in data]).encode()
     for escape in ("\\u%04x", "\\u%04X", "&#%d;", "&#x%x;"):
         yield "".join([escape % ord(c) for c in value]).encode()
+
+
+def _base32(data: bytes):
+    """Yield the five forms of *data* in base32, without the letters that its neighbours have a part in."""
+    for shift in range(5):
+        coded, bits, count = bytearray(), 0, 0
+        for byte in b"\0" * shift + data:
+            bits, count = bits << 8 | byte, count + 8
+            while count >= 5:
+                count -= 5
+                coded.append(_BASE32[bits >> count])
+                bits &= (1 << count) - 1
+        yield bytes(coded[(8 * shift + 4) // 5:])
 
 
 def _coded(data: bytes):

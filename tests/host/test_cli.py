@@ -133,6 +133,7 @@ def test_run_does_not_strip_the_signature_of_an_image(project, tmp_path):
     folder = _copy(project, tmp_path)
     key = tmp_path / "key"
     key.write_text("0123456789abcdef0123")
+    key.chmod(0o600)
     assert clawlite("build", "--key-file", key, cwd=folder).returncode == 0
     clawlite("run", cwd=folder, CLAWLITE_DEVICE_KEY_FILE=key)
     assert json.loads(clawlite("inspect", "claw.cbor", "--json", cwd=folder).stdout)["signed"] is True
@@ -202,6 +203,7 @@ def folder_of_errors(project, tmp_path_factory):
     (folder / "noise.bin").write_bytes(bytes(range(256)))
     (folder / "noise.cbor").write_bytes(bytes(range(256)))
     (folder / "short.key").write_text("short")
+    (folder / "short.key").chmod(0o600)
     return folder
 
 

@@ -35,6 +35,7 @@ def agent(tmp_path):
 @pytest.fixture
 def key(tmp_path):
     (tmp_path / "key").write_bytes(KEY + b"\n")
+    (tmp_path / "key").chmod(0o600)
     return str(tmp_path / "key")
 
 

@@ -1,5 +1,6 @@
 """Damaged, foreign and hostile images: each is one clear error, on every way into a machine."""
 import hashlib
+import os
 import random
 import shutil
 import struct
@@ -11,9 +12,9 @@ import pytest
 from agents import Agent, clawlite, linux
 
 from clawlite.core import image as layout
-from clawlite.core.errors import ImageError, ImageMismatch
+from clawlite.core.errors import ClawError, ImageError, ImageMismatch
 from clawlite.core.image import Image
-from clawlite.host import imagefile, inspection
+from clawlite.host import build, imagefile, inspection
 from clawlite.linux import files
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -201,7 +202,7 @@ def test_damage_in_processes(tmp_path):
     data = _golden("greenhouse")
     end = _load(data).seal_at
     digest = data[:end + 10] + bytes([data[end + 10] ^ 1]) + data[end + 11:]
-    cases = [(data[:100], 2, 2), (data[:-1], 2, 2), (data[:50] + b"\x00" + data[51:], 2, 2), (digest, 0, 2), (data, 0, 0)]
+    cases = [(data[:100], 2, 2), (data[:-1], 2, 2), (data[:50] + b"\x00" + data[51:], 2, 2), (digest, 2, 2), (data, 0, 0)]
     folder = _project(tmp_path, data)
     for number, (damaged, run, inspect) in enumerate(cases):
         (folder / "claw.cbor").write_bytes(damaged)
@@ -245,9 +246,10 @@ def test_signed_images(tmp_path):
     for name, text in (("right", "0123456789abcdef-right\n"), ("wrong", "0123456789abcdef-wrong\n"), ("none", ""),
                        ("long", "k" * 200)):
         (tmp_path / name).write_text(text)
-    build = ["build", "g", "-o"]
+        (tmp_path / name).chmod(0o600)
+    words = ["build", "g", "-o"]
     for name, key in (("signed", "right"), ("long-signed", "long"), ("unsigned", None)):
-        done = clawlite(*build, "g/%s.cbor" % name, *(["--key-file", key] if key else []), cwd=tmp_path)
+        done = clawlite(*words, "g/%s.cbor" % name, *(["--key-file", key] if key else []), cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     cases = [("signed", "right", None), ("signed", None, None), ("long-signed", "long", None),
              ("signed", "wrong", "signed with another key"), ("long-signed", "right", "signed with another key"),
@@ -269,6 +271,7 @@ def test_one_flipped_bit_of_a_signed_image_is_found_with_the_key(tmp_path, monke
     key = b"0123456789abcdef"
     data = imagefile.write(sections, image.compiler, image.requires, image.sources, image.companions, key)
     (tmp_path / "key").write_bytes(key + b"\n")
+    (tmp_path / "key").chmod(0o600)
     monkeypatch.setenv("CLAWLITE_DEVICE_KEY_FILE", str(tmp_path / "key"))
     path, dice = tmp_path / "signed.cbor", random.Random(SEED)
     path.write_bytes(data)
@@ -277,6 +280,44 @@ def test_one_flipped_bit_of_a_signed_image_is_found_with_the_key(tmp_path, monke
         path.write_bytes(data[:at] + bytes([data[at] ^ 1 << dice.randrange(8)]) + data[at + 1:])
         with pytest.raises(ImageError):
             files.open_image(str(path))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601])
+def test_a_device_key_that_others_may_read_protects_nothing(tmp_path, monkeypatch, mode):
+    path = tmp_path / "key"
+    path.write_bytes(b"0123456789abcdef")
+    path.chmod(0o600)
+    assert build.read_key(str(path)) == b"0123456789abcdef"
+    path.chmod(mode)
+    with pytest.raises(ClawError, match="mode %03o" % mode) as caught:
+        build.read_key(str(path))
+    assert "chmod 600" in caught.value.hint
+    monkeypatch.setenv("CLAWLITE_DEVICE_KEY_FILE", str(path))
+    image = tmp_path / "a.cbor"
+    image.write_bytes(_golden("greenhouse"))
+    with pytest.raises(ImageError, match="mode %03o" % mode):
+        files.open_image(str(image))
+
+
+@pytest.mark.parametrize("key", [b"", b"  \n", b"0123456789abcde"])
+def test_a_device_key_that_is_blank_or_short_is_none(tmp_path, monkeypatch, key):
+    (tmp_path / "key").write_bytes(key)
+    (tmp_path / "key").chmod(0o600)
+    (tmp_path / "a.cbor").write_bytes(_golden("greenhouse"))
+    monkeypatch.setenv("CLAWLITE_DEVICE_KEY_FILE", str(tmp_path / "key"))
+    with pytest.raises(ImageError, match="expected 16 bytes or more, got %d" % len(key.strip())):
+        files.open_image(str(tmp_path / "a.cbor"))
+
+
+def test_an_image_whose_digest_is_another_is_not_loaded(tmp_path):
+    """The CRC finds accidents; who changes an image on purpose writes a CRC that fits."""
+    data = bytearray(_golden("greenhouse"))
+    image = layout.Image(lambda offset, length: bytes(data[offset:offset + length]), len(data), 0)
+    data[image.seal_at + 7] ^= 1                            # the digest itself, which no CRC covers
+    (tmp_path / "a.cbor").write_bytes(data)
+    with pytest.raises(ImageError, match="bad digest"):
+        files.open_image(str(tmp_path / "a.cbor"))
 
 
 def test_an_image_is_what_cbor_says_it_is():

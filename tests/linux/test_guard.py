@@ -6,6 +6,7 @@ import pytest
 from agents import UUID, Agent, clawlite, linux
 from secret_samples import samples
 
+from clawlite.core import tools
 from clawlite.core.errors import InvalidParams, PolicyDenied
 from clawlite.core.guards import BLOCK, INPUT, MARK, NOTE, OUTPUT, REDACT, STOP, WARN
 from clawlite.host.automata import compile_pattern
@@ -54,6 +55,17 @@ def test_actions_of_secret_scanning():
     error = _raised(Guard(Image(leaks=[OUTPUT, BLOCK])).result, "t", "a " + TOKEN, None, event)
     assert error.code == -32011 and TOKEN not in error.message and error.data == {"action": "deny", "found": ["secret:github"]} and event["found"] == ["secret:github"]
     assert _raised(Guard(Image(leaks=[INPUT, BLOCK])).arguments, "t", {"x": {"y": TOKEN}}, {}).message == "t: its arguments hold a secret (github)"
+
+
+def test_a_secret_in_the_name_of_a_tool_that_is_none_is_not_said():
+    class Looking:
+        names = ["look"]
+        guard = Guard(Image(leaks=[OUTPUT, REDACT]))
+        tool = staticmethod(lambda name: None)
+    error = _raised(tools.known, Looking, TOKEN)
+    assert error.message == 'unknown tool "[REDACTED: github]"' and TOKEN not in error.hint
+    assert _raised(tools.known, Looking, "x" * 30 + TOKEN).message == 'unknown tool "' + "x" * 30 + "[REDACTED..."
+    assert _raised(tools.known, Looking, "lok").message == 'unknown tool "lok"'
 
 
 def test_known_secrets_are_asked_for_once_and_at_the_first_look():

@@ -210,3 +210,11 @@ def test_nothing_is_logged_or_printed(caplog, capfd):
     assert look("A") == CANARY
     assert caplog.text == "" and capfd.readouterr() == ("", "")
     assert CANARY not in repr(stores(AGENT))
+
+
+@pytest.mark.parametrize("value", ["", " ", "  \n", "\u00a0"])
+def test_a_value_of_nothing_but_blanks_is_no_secret(tmp_path, monkeypatch, value):
+    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path))
+    with pytest.raises(SecretError, match="the secret is (empty|blank)"):
+        set_secret("agent", "KEY", value)
+    assert names("agent") == []
