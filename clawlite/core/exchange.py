@@ -32,7 +32,7 @@ def hosted(where: tuple) -> str:
     return host if port == (443 if tls else 80) else "%s:%d" % (host, port)
 
 
-def exchange(where: tuple, parts: list, most: int, begin):
+def exchange(where: tuple, parts: list, most: int, begin, first_ms: int = SILENCE_MS, left=None):
     """A generator of effects that returns (status, headers, body); body is None when a reader has taken it.
 
     where  (tls, host, port, target)
@@ -40,13 +40,18 @@ def exchange(where: tuple, parts: list, most: int, begin):
     most   bytes of a body that is kept
     begin  function(status, headers) -> None: keep the body; or a reader: take(data) is a generator of effects, true when it
            has all it wants, and at_end() says that no more comes
+    first_ms  for the first byte
+    left   function() -> milliseconds until the answer must be whole, or None: that takes as long as it takes
     Raises ``ProviderError``, ``Passing`` for what another attempt may not meet.
     """
     yield (OPEN, "https" if where[0] else "http", where[1], where[2], parts, CONNECT_MS)
     parts = None                    # sent: while an answer comes, a board needs their room
     try:
-        first = yield (RECEIVE, SILENCE_MS)         # before the rest: until it has come, a board has no need of what reads it
-        answer = yield from _received(first, most, begin)
+        # The first before the rest: until it has come, a board has no need of what reads it.
+        first = yield (RECEIVE, min(first_ms, left()) if left else first_ms)
+        if not first[0] and first[1].message.startswith("it said nothing"):
+            raise ProviderError(first[1].message)   # another attempt would take as long
+        answer = yield from _received(first, most, begin, left)
     except Exception:               # also MemoryError: no connection outlives its exchange
         yield (CLOSE,)
         raise
@@ -54,7 +59,7 @@ def exchange(where: tuple, parts: list, most: int, begin):
     return answer
 
 
-def _received(outcome: tuple, most: int, begin):
+def _received(outcome: tuple, most: int, begin, left):
     response, reader, body = Response(), None, bytearray()
     status, headers = 0, {}
     while True:
@@ -95,7 +100,7 @@ def _received(outcome: tuple, most: int, begin):
             event = _event(response, data)
         if not data:
             raise Passing("the connection was closed before the answer was whole")
-        outcome = yield (RECEIVE, SILENCE_MS)
+        outcome = yield (RECEIVE, min(SILENCE_MS, left()) if left else SILENCE_MS)
 
 
 def _event(response, data):

@@ -28,6 +28,7 @@ class Provider:
     where     (tls bool, host str, port int, target str of the request line)
     auth      NONE, BEARER, KEY_HEADER or OAUTH2; secret: the reference; oauth2: row of core/oauth2.py, or None
     per_*     limits, None where there is none;  window: tokens of a request and its answer
+    first_ms, whole_ms  for the first byte of an answer, and for all of it with all attempts
     prices    nano-dollars for a token (in, out)
     prefix    (offset, length) in WIRE: the body up to the first message of the conversation; bare: the same without tools
     keep      bytes of a streamed answer that the conversation remembers, about: more is shown and forgotten
@@ -37,7 +38,7 @@ class Provider:
     def __init__(self, row: list, loads, dumps, keep: int, learn=None):
         (self.name, self.kind, tls, host, port, target, self.model, self.auth, self.secret, self.oauth2, self.stream,
          self.max_attempts, self.backoff, self.delay_ms, self.per_day, self.per_request, self.per_minute, self.window,
-         self.prices, self.prefix, self.bare) = row
+         self.first_ms, self.whole_ms, self.prices, self.prefix, self.bare) = row
         self.where = (tls, host, port, target)
         self.keep = keep
         self._learn = learn
@@ -59,14 +60,20 @@ class Provider:
         Raises ``ProviderError`` when its attempts are used up, ``QuotaExceeded`` before a request that a limit forbids.
         """
         attempt = 1
+        due_ms = meter.now_ms() + self.whole_ms
         while True:
             try:
-                answer = yield from self._attempt(history, meter, most)
+                answer = yield from self._attempt(history, meter, most, due_ms)
                 return Reply(answer.text, answer.calls, answer.shown, answer.stop)
             except QuotaExceeded:
                 raise
             except ProviderError as e:
                 wait = self._wait(e, attempt, meter)
+                left = due_ms - meter.now_ms()
+                if left <= 0:
+                    e.message = "its answer was not whole after %d s" % (self.whole_ms // 1000)
+                if wait is not None and wait >= left:
+                    wait = None
                 asks = getattr(e, "wait_ms", None)
                 if wait is None and asks is not None and asks > MAX_WAIT_MS:
                     e.message = "%s; it asks to wait %d s, and %d s are the most" % (
@@ -96,7 +103,7 @@ class Provider:
         wait = MAX_WAIT_MS if wait > MAX_WAIT_MS else wait
         return wait + meter.jitter(wait // 4)
 
-    def _attempt(self, history, meter, most):
+    def _attempt(self, history, meter, most, due_ms: int):
         wait = meter.pause(self)
         if wait:
             yield (TELL, "provider %s: %d requests a minute are its limit, waiting %d s" % (self.name, self.per_minute, wait // 1000 + 1))
@@ -109,11 +116,13 @@ class Provider:
         key = yield from self._credential(meter)
         meter.sent(self)
         incoming = _Incoming(self)
+        left = lambda: max(1, due_ms - meter.now_ms())
         try:
-            status, headers, body = yield from exchange(self.where, self._parts(key, prefix, body, allowed), self.keep * _KEPT_OF_BODY, incoming.begin)
+            status, headers, body = yield from exchange(self.where, self._parts(key, prefix, body, allowed), self.keep * _KEPT_OF_BODY, incoming.begin,
+                                                            self.first_ms if self.stream else self.whole_ms, left)
             if status == 401 and last is not None and self._token is last:
                 self._token = None          # withdrawn before its time: once more, with a new one
-                return (yield from self._attempt(history, meter, most))
+                return (yield from self._attempt(history, meter, most, due_ms))
             if status != 200:
                 e = refused(status, headers, self.codec.error(status, without(key, body)), meter.now_s())
                 if status in _NEVER:

@@ -39,6 +39,7 @@ def row(provider, settings, prefix: list, bare: list) -> list:
             retry.initial_delay_ms if retry and retry.initial_delay_ms is not None else DELAY_MS,
             *[getattr(limits, name) if limits else None
               for name in ("tokens_per_day", "tokens_per_request", "requests_per_minute", "max_context_window")],
+            settings.answer.first_byte_ms, settings.answer.total_ms,
             [-(-nano(price.input) // 1000000), -(-nano(price.output) // 1000000)] if price else [0, 0], prefix, bare]
 
 

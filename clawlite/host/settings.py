@@ -57,6 +57,12 @@ class Console(Strict):
     prompt: str = "> "
 
 
+class Answer(Strict):
+    """How long a provider may take: to the first byte of an answer, and to its end, with all attempts and pauses."""
+    first_byte_ms: Annotated[int, Meta(ge=1000, le=3600000)] = 60000
+    total_ms: Annotated[int, Meta(ge=1000, le=3600000)] = 120000
+
+
 class Reflex(Strict):
     """The rules, and whether one that fits answers before any provider is asked."""
     file: Text = "reflex.toml"
@@ -123,6 +129,7 @@ class File(Strict):
     buses: list[Bus] | None = None
     prices: dict[str, Price] | None = None
     oauth2: dict[str, OAuth2] | None = None
+    answer: Answer | None = None
     budget: Budget | None = None
     boot: Boot | None = None
     gateway: Gateway | None = None
@@ -159,6 +166,7 @@ class Settings:
     buses                     [Bus], in file order
     prices                    {model: Price}
     oauth2                    {name of a provider: OAuth2}
+    answer                    Answer
     budget                    Budget
     boot                      Boot, or None
     gateway                   Gateway through which remote providers are asked, or None
@@ -186,6 +194,7 @@ class Settings:
     buses: list = dataclasses.field(default_factory=list)
     prices: dict = dataclasses.field(default_factory=dict)
     oauth2: dict = dataclasses.field(default_factory=dict)
+    answer: Struct = dataclasses.field(default_factory=Answer)
     budget: Struct = dataclasses.field(default_factory=Budget)
     boot: Struct = None
     gateway: Struct = None
@@ -241,6 +250,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.buses = file.buses or []
         settings.prices = file.prices or {}
         settings.oauth2 = file.oauth2 or {}
+        settings.answer = file.answer or Answer()
         settings.budget = file.budget or Budget()
         settings.boot = file.boot
         settings.gateway = file.gateway

@@ -45,7 +45,7 @@ class Image:
 
 def row(name="p", attempts=3, backoff=EXPONENTIAL, delay=100, auth=0, per_day=None, per_minute=None, stream=False, oauth2=None, prices=(0, 0)):
     return [name, 2, False, "h", 80, "/v1/chat/completions", "m", auth, "KEY", oauth2, stream, attempts, backoff, delay, per_day, None, per_minute,
-            None, prices, [0, len(PREFIX)], [0, len(PREFIX)]]
+            None, 30000, 120000, prices, [0, len(PREFIX)], [0, len(PREFIX)]]
 
 
 def meter_of(now=lambda: (0, 86400), spent=None, **limits):

@@ -667,3 +667,36 @@ def test_rules_that_come_first_need_their_file(world):
         world.build(provider(nobody()), settings="[reflex]\nfirst = true\n")
     with pytest.raises(ManifestErrors, match=r"reflex\.frist.*unknown field"):
         world.build(provider(nobody()), settings="[reflex]\nfrist = true\n")
+
+
+# -- limits of an answer
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_a_silent_provider_costs_what_the_settings_say(world, streaming):
+    with Server([FAULTS["stall before head"]] * 3) as server:
+        world.build(provider(server, streaming=streaming, retry=dict(AT_ONCE, max_attempts=2)), reflex=REFLEX,
+                    settings="[answer]\n%s = 1000\n" % ("first_byte_ms" if streaming else "total_ms"))
+        code, said, told = world.ask("hello")
+        silent = "it said nothing for 1 s" if streaming else "its answer was not whole after 1 s"
+        assert (code, said) == (0, "By the rules.\n") and told == "provider first: %s (tried 1 of 2); next: reflex\n" % silent
+        world.build(provider(server, streaming=streaming, retry=dict(AT_ONCE, max_attempts=9)), reflex=REFLEX,
+                    settings="[answer]\nfirst_byte_ms = 5000\ntotal_ms = 1000\n")
+        code, said, told = world.ask("hello")
+        assert told == "provider first: its answer was not whole after 1 s (tried 1 of 9); next: reflex\n"
+
+
+def test_an_answer_that_trickles_ends_when_its_time_is_over(world):
+    import itertools
+    import threading
+    never = threading.Event()
+
+    def drops():
+        for _ in itertools.count():
+            if never.wait(0.05):
+                return
+            yield b" "
+    with Server([{"body": drops()}]) as server:
+        world.build(provider(server, streaming=False), reflex=REFLEX, settings="[answer]\ntotal_ms = 1000\n")
+        code, said, told = world.ask("hello")
+        never.set()
+        assert said == "By the rules.\n" and "its answer was not whole after 1 s" in told
