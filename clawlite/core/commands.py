@@ -44,9 +44,24 @@ def run(text: str, agent, history) -> list:
     if name == "/status":
         about = agent.image.agent
         return ["%s, level %d, %d tools, sandbox %s, at most %d rounds a turn"
-                % (agent.lifecycle.state, about.level, len(agent.image.names), about.sandbox, about.max_rounds)] + [tell() for tell in agent.conditions]
+                % (agent.lifecycle.state, about.level, len(agent.image.names), about.sandbox, about.max_rounds),
+                _providers(agent)] + [tell() for tell in agent.conditions]
     said = agent.channels.command(words) if agent.channels else None
     return said or ["No command %s.%s /help lists them." % (canonical(name, 40), _near(name, agent))]
+
+
+def _providers(agent) -> str:
+    """Return who is asked, in order, and what they have used since the agent began."""
+    said = []
+    for number in agent.image.agent.providers:
+        if number > 1:
+            row = agent.image.provider(number - 2)
+            said.append("%s (%s at %s port %d)" % (row[0], row[6], row[3], row[4]))
+        else:
+            said.insert(0 if number < 0 else len(said), "the rules" if number < 1 else "a recording")
+    text = "asks " + ", then ".join(said)
+    meter = agent.meter
+    return text + ("; %d tokens read, %d written since it began" % tuple(meter.tokens) if meter else "")
 
 
 def _near(word: str, agent) -> str:

@@ -26,6 +26,7 @@ class Meter(Ledger):
         self._per_hour = per_hour
         self._cost = cost
         self._rates = rates
+        self.tokens = [0, 0]            # read and written, of all providers since the agent began
         self._sent = {}                 # provider -> monotonic ms of its requests of the last minute
         self._seed = clock()[0] & 0x3fffffff
 
@@ -91,6 +92,7 @@ class Meter(Ledger):
 
         read, written  tokens
         """
+        self.tokens = [self.tokens[0] + read, self.tokens[1] + written]
         used = []
         if provider.per_day is not None:
             used.append((provider.name, DAY, read + written))

@@ -9,7 +9,7 @@ import time
 
 from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError
-from clawlite.linux.files import state_folder
+from clawlite.linux.files import mend, state_folder
 from clawlite.scan.auditrecord import begins, record
 
 MOST_WAITING = 4096             # records that wait for a disk that takes them again
@@ -62,9 +62,11 @@ class Audit:
             try:
                 self.check()
             except ClawError as e:
-                self._told = e.message
+                self._told, self.mend = e.message, e.hint
                 return False
         return True
+
+    mend = ""                           # what helps against that
 
     @property
     def told(self) -> str:
@@ -78,7 +80,7 @@ class Audit:
             self._store.append(self._lines, int(time.time()))
         except OSError as e:
             del waiting[MOST_WAITING:]
-            raise ClawError("the audit cannot be written: %s" % e.strerror, "make room for it, or make its folder writable") from None
+            raise ClawError("the audit cannot be written: %s" % e.strerror, mend(e)) from None
         waiting.clear()
         self._told = ""
         if self._sender:

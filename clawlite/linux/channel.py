@@ -45,6 +45,7 @@ class Channel:
         self._source = None             # made at the first poll: READY does not wait for it
         self._open_ms = 0               # not before
         self._told = self._pumps = False
+        self._wrong, self._wrong_ms = "", 0     # what did not work last, and when
 
     def now_s(self) -> int:
         return self.wall_ms() // 1000
@@ -75,10 +76,12 @@ class Channel:
             self._source.close()
 
     def about(self) -> str:
-        """Return a line for a person."""
+        """Return a line for a person, and another one of what failed last."""
         mode = ("open", "allowlist", "pairing", "role-based")[self.access.mode]
         waits = ", %d wait to be paired" % self.access.waiting(self.now_s()) if self.access.mode == PAIRING else ""
-        return "%-20s %s, %s%s" % (self.name, KINDS[self.kind], mode, waits)
+        closed = "" if self.kind == CLI or self._source else ", not open"
+        wrong = "\n  %d s ago: %s" % ((self.now_ms() - self._wrong_ms) // 1000, self._wrong) if self._wrong else ""
+        return "%-20s %s, %s%s%s%s" % (self.name, KINDS[self.kind], mode, waits, closed, wrong)
 
     # -- what sources tell
 
@@ -93,6 +96,7 @@ class Channel:
 
     def trouble(self, what: str, hint: str = ""):
         """Something of this channel does not work now."""
+        self._wrong, self._wrong_ms = what, self.now_ms()
         self.log("trouble", reason=what)
         self.tell("%s.%s" % (what.rstrip("."), " Next: %s." % hint if hint else ""))
 
@@ -100,7 +104,7 @@ class Channel:
         """Write the state of this channel."""
         wrong = self.state.save(lasting)
         if wrong:
-            self.trouble(wrong, "make room for it, or make its folder writable")
+            self.trouble(wrong, self.state.mend)
         return not wrong
 
     def trigger(self, text: str):

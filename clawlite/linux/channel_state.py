@@ -2,6 +2,7 @@
 import os
 
 from clawlite.core.errors import ClawError
+from clawlite.linux.files import mend
 from clawlite.linux.jsontext import dumps, loads
 
 _MOST = 262144                  # bytes that are read
@@ -43,5 +44,6 @@ class State:
                 os.close(fd)
             os.replace(draft, self._path)
         except OSError as e:
+            self.mend = mend(e)
             return "%s cannot be written: %s" % (self._path, e.strerror)
         return ""

@@ -2,6 +2,7 @@
 
 State lies in ``$CLAWLITE_STATE``, by default the XDG state folder: one folder per agent, mode 0700.
 """
+import errno
 import os
 
 from clawlite.core import seal
@@ -72,7 +73,19 @@ def state_folder(agent: str) -> str:
     return os.path.join(root, agent)
 
 
-_MEND = "make room for it, or make its folder writable"
+_FAULTY = "look at the disk: it fails (the kernel's log, dmesg, says more)"
+_ROOM = "make room for it"
+_WRITABLE = "make its folder writable"
+_MENDS = {errno.EIO: _FAULTY, errno.ENOSPC: _ROOM, errno.EDQUOT: _ROOM, errno.EFBIG: _ROOM, errno.EACCES: _WRITABLE,
+          errno.EPERM: _WRITABLE, errno.EROFS: _WRITABLE, errno.EMFILE: "let it have more open files (ulimit -n)",
+          errno.ENFILE: "close other programs: the machine has no room for another open file"}
+
+
+def mend(e: OSError) -> str:
+    """Return what helps when a file of the agent cannot be written."""
+    return _MENDS.get(e.errno, "make room for it, or make its folder writable")
+
+
 MOST_WAITING = 65536            # bytes of the log that wait for a disk that takes them again
 
 
@@ -92,6 +105,7 @@ class Log:
         self._waiting = []
         self._rest = b""                # what could not be written
         self._told = False
+        self.mend = ""                  # what helps against why the last ``flush`` failed
 
     def write(self, event: dict):
         """Append one event; the caller has put the time in."""
@@ -104,9 +118,10 @@ class Log:
         try:
             self._write()
         except OSError as e:
+            self.mend = mend(e)
             if not self._told:
                 self._told = True
-                os.write(2, ("clawlite: %s - %s\n" % (self._problem(e), _MEND)).encode())
+                os.write(2, ("clawlite: %s - %s\n" % (self._problem(e), mend(e))).encode())
             return False
         return True
 
@@ -117,7 +132,7 @@ class Log:
                 self._open()
             self._write()
         except OSError as e:
-            raise ClawError(self._problem(e), _MEND) from None
+            raise ClawError(self._problem(e), mend(e)) from None
 
     def _write(self):
         waiting = self._waiting

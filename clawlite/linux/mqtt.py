@@ -14,6 +14,7 @@ from collections import deque
 
 from clawlite.core.errors import ClawError
 from clawlite.core.text import decode_utf8
+from clawlite.linux.files import mend
 from clawlite.linux.inbox import MOST_TRIES, REMEMBERED, ROOM, Inbox, Item, digest_of
 from clawlite.linux.overlap import QUEUE
 from clawlite.linux.secrets import resolve, stores
@@ -269,7 +270,7 @@ class Mqtt:
             try:
                 items = self._inbox.take([(message.packet, digest, actor, text, message.correlation) for message, digest, actor, text, _ in good])
             except OSError as e:
-                self._channel.trouble("messages cannot be put on record: %s" % (e.strerror or e), "make room for them, or make their folder writable")
+                self._channel.trouble("messages cannot be put on record: %s" % (e.strerror or e), mend(e))
                 self._come.extendleft(reversed([one[0] for one in good]))
                 self._again_ms = self._channel.now_ms() + AGAIN_MS
                 good = []

@@ -82,12 +82,12 @@ class Starting:
         """Write the log and the audit.  One that policies demand and that cannot be written is an ERROR: then this returns False."""
         logged, audit = self._shell.log.flush(), self._shell.audit
         if audit and not audit.flush():
-            self._shell.agent.lifecycle.fail(ClawError(audit.told, "make room for it, or make its folder writable"), now_ms())
+            self._shell.agent.lifecycle.fail(ClawError(audit.told, audit.mend), now_ms())
             return False
         if logged or not self._demands_log:
             return True
         self._shell.agent.lifecycle.fail(ClawError("the log that a policy demands (audit-only) cannot be written",
-                                                   "make room for it, or make its folder writable"), now_ms())
+                                                   self._shell.log.mend), now_ms())
         return False
 
     def heard(self, message: dict) -> dict:
@@ -95,7 +95,7 @@ class Starting:
         result, audit = message.get("result"), self._shell.audit
         if not isinstance(result, dict) or "isError" not in result or audit.flush():
             return message
-        error = ClawError(audit.told, "make room for it, or make its folder writable")
+        error = ClawError(audit.told, audit.mend)
         return {"jsonrpc": "2.0", "id": message["id"], "error": error.to_json()}
 
     def may_begin(self, task: int, tool, arguments: dict) -> bool:

@@ -212,3 +212,12 @@ def test_9_3_1_a_call_under_way_is_answered_once(serving, marks):
         agent.wait()
         ids = [json.loads(line)["id"] for line in agent.text().splitlines()]
         assert sorted(map(str, ids)) == ["1", "5", "6", "7", "8"]
+
+
+def test_a_failing_disk_is_not_told_to_make_room():
+    import errno
+
+    from clawlite.linux.files import mend
+    said = {code: mend(OSError(code, "")) for code in (errno.EIO, errno.ENOSPC, errno.EROFS, errno.EMFILE)}
+    assert "room" not in said[errno.EIO] and "disk" in said[errno.EIO]
+    assert said[errno.ENOSPC] == "make room for it" and said[errno.EROFS] == "make its folder writable" and "ulimit" in said[errno.EMFILE]

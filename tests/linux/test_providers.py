@@ -700,3 +700,15 @@ def test_an_answer_that_trickles_ends_when_its_time_is_over(world):
         code, said, told = world.ask("hello")
         never.set()
         assert said == "By the rules.\n" and "its answer was not whole after 1 s" in told
+
+
+def test_status_names_provider_model_and_tokens(world):
+    with Server([say("Hi.")]) as server:
+        first(world, server)
+        with world.start("run") as agent:
+            agent.line("/status")
+            agent.expect("\nasks the rules, then first (%s at 127.0.0.1 port " % MODEL)
+            agent.line("hello")
+            agent.expect("Hi.\n")
+            agent.line("/status")
+            agent.expect("; 19 tokens read, 10 written since it began\n")
