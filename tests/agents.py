@@ -212,6 +212,8 @@ class Agent:
         while True:
             line = self.expect("\n", seconds)
             value = json.loads(line.removeprefix("\x1e"))
+            if isinstance(value, dict) and isinstance(value.get("result"), dict) and "agentInfo" in value["result"]:
+                _spoken_to[0] = value["result"]["agentInfo"]["name"]
             if not (isinstance(value, dict) and value.get("method") == "claw.heartbeat"):
                 return value
 
@@ -252,10 +254,13 @@ INITIALIZE = {"protocolVersion": "0.2.0", "clientInfo": {"name": "test", "versio
               "manifest": {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "test"}, "spec": {}}}
 
 
-def tool_call(name: str, arguments: dict = None, number: int = 1) -> dict:
-    """Return the request that calls a tool; its id is *number*."""
+_spoken_to = ["bench"]          # the Identity of the agent that was initialized last
+
+
+def tool_call(name: str, arguments: dict = None, number: int = 1, identity: str = None) -> dict:
+    """Return the request that calls a tool; its id is *number*.  *identity*: None for that of the agent that was initialized last."""
     return {"jsonrpc": "2.0", "id": number, "method": "claw.tool.call",
-            "params": {"name": name, "arguments": arguments or {}, "context": {"request_id": UUID % number, "identity": "test"}}}
+            "params": {"name": name, "arguments": arguments or {}, "context": {"request_id": UUID % number, "identity": identity or _spoken_to[0]}}}
 
 
 # -- an agent whose tools do what tools do on a bad day

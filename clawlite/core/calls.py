@@ -62,6 +62,8 @@ class Calls:
             _refuse(params)
         agent = self.agent
         image = agent.image
+        if identity != image.agent.identity:
+            raise InvalidParams("context.identity: unknown identity %s" % identity[:60], "this agent has: %s" % image.agent.identity)
         if "actor" in params and agent.channels:
             agent.channels.permit(params["actor"], False)
         policy = field(context, "policy", str, "context.", False) if "policy" in context else None

@@ -29,7 +29,7 @@ _CLAW = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "boxed"}, "spec":
 
 def call_line(number: int) -> bytes:
     """Return the call of ``exec-shell true`` with id and request number *number*, as a line for ``serve --stdio``."""
-    context = {"request_id": bench_agent.UUID % number, "identity": "bench"}
+    context = {"request_id": bench_agent.UUID % number, "identity": "boxed"}
     return bench_agent.line("claw.tool.call", {"name": "exec-shell", "arguments": {"command": "true"}, "context": context}, number)
 
 

@@ -84,7 +84,7 @@ def start(micropython, tree, tmp_path):
 
 
 def call(agent, number: int, tool, arguments: dict = {}) -> dict:
-    return agent.call("claw.tool.call", {"name": tool, "arguments": arguments, "context": {"request_id": UUID % number, "identity": "t"}}, number)
+    return agent.call("claw.tool.call", {"name": tool, "arguments": arguments, "context": {"request_id": UUID % number, "identity": "audited"}}, number)
 
 
 def verified(folder) -> dict:
@@ -113,7 +113,7 @@ def transcript(agent):
     call(agent, 20, "change")           # again
     for number, verb in ((40, "approve"), (42, "deny")):
         agent.line(json.dumps({"jsonrpc": "2.0", "id": number, "method": "claw.tool.call", "params": {
-            "name": "ask-first", "arguments": {"at": "%d" % number}, "context": {"request_id": UUID % number, "identity": "t"}}}))
+            "name": "ask-first", "arguments": {"at": "%d" % number}, "context": {"request_id": UUID % number, "identity": "audited"}}}))
         agent.line(json.dumps({"jsonrpc": "2.0", "id": number + 1, "method": "claw.tool." + verb, "params": dict(
             {"request_id": UUID % number}, **({"reason": "not today"} if verb == "deny" else {}))}))
         assert {agent.message()["id"], agent.message()["id"]} == {number, number + 1}

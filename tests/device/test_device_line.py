@@ -68,7 +68,7 @@ def test_people_and_an_operator_share_a_reliable_line(agent, odds):
     host.send({"jsonrpc": "2.0", "id": "i", "method": "claw.initialize", "params": INITIALIZE})
     assert host.answer("i")["result"]["protocolVersion"] == "0.2.0"
     for number in range(1, 13):
-        host.send(tool_call("echo", {"text": "x" * 40 * number}, number))
+        host.send(tool_call("echo", {"text": "x" * 40 * number}, number, "liner"))
     for number in range(1, 13):
         assert json.loads(_result(host.answer(number))["content"][0]["text"]) == {"text": "x" * 40 * number}
     assert len(host.of(RECORD)) == 13 and not host.of(DOWN) and len(host.of(UP)) == 1
@@ -77,9 +77,9 @@ def test_people_and_an_operator_share_a_reliable_line(agent, odds):
 def test_what_a_record_cannot_hold_is_an_error(agent):
     host = opened(agent)
     host.send({"jsonrpc": "2.0", "id": "i", "method": "claw.initialize", "params": INITIALIZE})
-    host.send(tool_call("echo", {"text": "x" * 9000}, 1))
+    host.send(tool_call("echo", {"text": "x" * 9000}, 1, "liner"))
     host.run(lambda: any(b"at most 8192 bytes" in data for data in host.of(RECORD)))
-    host.send(tool_call("flood", {"count": 16000}, 2))
+    host.send(tool_call("flood", {"count": 16000}, 2, "liner"))
     assert len(_result(host.answer(2))["content"][0]["text"]) == 16000
 
 

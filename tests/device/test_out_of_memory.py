@@ -85,7 +85,7 @@ def test_a_call_that_began_is_never_told_as_one_that_did_not(micropython, tree, 
     """At each heap: its result, or that it began; its tool was run as often as the answers say that it may have been."""
     image, mark = agent([], _MARKING % (tmp_path / "mark")), tmp_path / "mark"
     lines = [{"jsonrpc": "2.0", "id": 0, "method": "claw.initialize", "params": INITIALIZE}]
-    lines += [tool_call("look", {"where": "bed %d" % number}, number) for number in (1, 2, 3)]
+    lines += [tool_call("look", {"where": "bed %d" % number}, number, "board") for number in (1, 2, 3)]
     began = 0
     for heap in range(56, 100, 2):
         mark.unlink(missing_ok=True)

@@ -440,7 +440,7 @@ def called(power: Power, disk: bytes, numbers) -> tuple:
         made.append(len(changes(log)))
         for number in numbers:
             found = reply(it, "claw.tool.call", {"name": "water", "arguments": {"who": f"w{number}"},
-                                                 "context": {"request_id": UUID % number, "identity": "sample"}})
+                                                 "context": {"request_id": UUID % number, "identity": "once"}})
             answers.append(found["error"]["code"] if "error" in found else found["result"]["content"][0]["text"])
             made.append(len(changes(log)))
         it.end()

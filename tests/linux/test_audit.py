@@ -265,7 +265,7 @@ def _project(folder, audit: str):
 
 
 def _call(agent, number: int, tool: str, arguments: dict = {}) -> dict:
-    return agent.call("claw.tool.call", {"name": tool, "arguments": arguments, "context": {"request_id": UUID % number, "identity": "t"}}, number)
+    return agent.call("claw.tool.call", {"name": tool, "arguments": arguments, "context": {"request_id": UUID % number, "identity": "audited"}}, number)
 
 
 def _agent(folder, tmp_path, words=list, **env):
@@ -287,7 +287,7 @@ def test_every_decision_and_every_execution_is_one_record(tmp_path, destination)
         _call(agent, 3, "nothing")
         _call(agent, 4, "show", {"text": 3})
         agent.line(json.dumps({"jsonrpc": "2.0", "id": 5, "method": "claw.tool.call", "params": {"name": "ask-first", "arguments": {}, "context": {
-            "request_id": UUID % 5, "identity": "t"}}}))
+            "request_id": UUID % 5, "identity": "audited"}}}))
         agent.call("claw.tool.deny", {"request_id": UUID % 5, "reason": "not today"}, 6)
     records = json.loads(_audit(folder, tmp_path).stdout)
     calls = [record for record in records if record["event"] == "tool.call"]
@@ -319,7 +319,7 @@ def test_a_tool_with_side_effects_is_on_record_before_it_runs(tmp_path):
     with _agent(folder, tmp_path) as agent:
         agent.initialize()
         agent.line(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "claw.tool.call", "params": {"name": "change", "arguments": {}, "context": {
-            "request_id": UUID % 1, "identity": "t"}}}))
+            "request_id": UUID % 1, "identity": "audited"}}}))
         path = tmp_path / "home/state/audited/audit.jsonl"
         eventually(lambda: path.exists() and b"tool.begin" in path.read_bytes())
         os.kill(agent.process.pid, signal.SIGKILL)
@@ -334,7 +334,7 @@ def test_a_signal_leaves_a_record_of_the_end_of_what_had_begun(tmp_path, number,
     with _agent(folder, tmp_path) as agent:
         agent.initialize()
         agent.line(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "claw.tool.call", "params": {"name": "change", "arguments": {}, "context": {
-            "request_id": UUID % 1, "identity": "t"}}}))
+            "request_id": UUID % 1, "identity": "audited"}}}))
         path = tmp_path / "home/state/audited/audit.jsonl"
         eventually(lambda: path.exists() and b"tool.begin" in path.read_bytes())
         agent.signal(number)
@@ -425,7 +425,7 @@ def campaign(folder, tmp_path, seed: int, kills: int) -> int:
                 number += 1
                 agent.line(json.dumps({"jsonrpc": "2.0", "id": number, "method": "claw.tool.call", "params": {
                     "name": chance.choice(("show", "change")), "arguments": {"text": "x" * chance.randrange(3000)},
-                    "context": {"request_id": UUID % number, "identity": "t"}}}))
+                    "context": {"request_id": UUID % number, "identity": "audited"}}}))
             for _ in range(chance.randrange(number - first + 1)):
                 acknowledged.add(UUID % agent.message()["id"])
             os.kill(agent.process.pid, signal.SIGKILL)

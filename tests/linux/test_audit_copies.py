@@ -243,7 +243,7 @@ class Server:
 
 
 def _call(agent, number: int):
-    return agent.call("claw.tool.call", {"name": "add", "arguments": {}, "context": {"request_id": UUID % number, "identity": "t"}}, number)
+    return agent.call("claw.tool.call", {"name": "add", "arguments": {}, "context": {"request_id": UUID % number, "identity": "copied"}}, number)
 
 
 def test_a_webhook_gets_each_record_also_after_kill_9(tmp_path):

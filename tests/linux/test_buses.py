@@ -75,7 +75,7 @@ def test_what_is_declared_can_be_reached_and_nothing_else(tmp_path, level):
         agent.initialize()
 
         def call(number: int, tool: str, **arguments):
-            said = agent.call("claw.tool.call", {"name": tool, "arguments": arguments, "context": {"request_id": UUID % number, "identity": "t"}}, number)
+            said = agent.call("claw.tool.call", {"name": tool, "arguments": arguments, "context": {"request_id": UUID % number, "identity": "bused"}}, number)
             return json.loads(said["result"]["content"][0]["text"]) if "result" in said else (said["error"]["code"], said["error"]["message"])
         assert call(1, "i2c-transfer", bus="sensors", address=0x48, write=[1], read=2) == {"bus": "sensors", "address": 0x48, "data": [0x20, 0x30]}
         assert call(2, "i2c-transfer", bus="sensors", address=0x48, write=[2, 7, 8])["data"] == []

@@ -50,7 +50,7 @@ def _project(folder, settings: str, injection: str = "environment", leaks: str =
 
 
 def _call(agent, number: int, tool: str, arguments: dict = {}) -> dict:
-    return agent.call("claw.tool.call", {"name": tool, "arguments": arguments, "context": {"request_id": UUID % number, "identity": "t"}}, number)
+    return agent.call("claw.tool.call", {"name": tool, "arguments": arguments, "context": {"request_id": UUID % number, "identity": "credentialed"}}, number)
 
 
 def _text(answer: dict) -> str:

@@ -40,3 +40,15 @@ def test_catalogue_a_uri_that_names_nobody_is_primitive_not_found(bench, uri):
         agent.call("claw.shutdown")
         error = agent.call("claw.initialize", dict(INITIALIZE, manifest=uri.replace("%s", name)))["error"]
         assert error["code"] == MISSING, error
+
+
+@pytest.mark.parametrize("identity", ["somebody", "Bench", "bench ", "claw://local/identity/bench"])
+def test_9_3_2_a_call_of_another_identity_runs_nothing(bench, marks, identity):
+    with bench("serve", "--stdio") as agent:
+        agent.initialize()
+        agent.line(json.dumps(tool_call("pump", {"ms": 0}, 3, identity)))
+        error = agent.message()["error"]
+        assert error["code"] == PARAMS and "context.identity" in error["message"] and "bench" in error["data"]["hint"]
+        assert not (marks / "pump-on").exists()
+        agent.line(json.dumps(tool_call("pump", {"ms": 0}, 3)))
+        assert agent.message()["result"]["isError"] is False, "the id is free: nothing ran under it"

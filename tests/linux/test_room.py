@@ -41,7 +41,7 @@ class World(Operator):
 
     def call(self, name: str, **arguments):
         """Return the text of the result, or the code of the error."""
-        request = tool_call(name, number=next(NUMBERS))
+        request = tool_call(name, number=next(NUMBERS), identity="a")
         request["params"]["arguments"] = arguments
         self.line(json.dumps(request))
         answer = self.reply(request["id"])

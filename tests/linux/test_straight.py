@@ -92,7 +92,7 @@ class Line:
 
 def call(number: int, arguments, name: str = "echo", **context) -> dict:
     return {"jsonrpc": "2.0", "id": number, "method": "claw.tool.call", "params": {
-        "name": name, "arguments": arguments, "context": dict({"request_id": bench_agent.UUID % number, "identity": "x"}, **context)}}
+        "name": name, "arguments": arguments, "context": dict({"request_id": bench_agent.UUID % number, "identity": "bench"}, **context)}}
 
 
 def lines() -> list:
