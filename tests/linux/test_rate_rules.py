@@ -41,7 +41,7 @@ def open_session(agent):
 
 def note(agent, number):
     """Return the error of an operator's call, or None."""
-    agent.record(tool_call("note", {"text": "n"}, number))
+    agent.record(tool_call("note", {"text": "n"}, number, "remote"))
     return answered(agent).get("error")
 
 
