@@ -10,6 +10,7 @@ import fcntl
 import os
 
 from clawlite.linux.auditchain import Head, beginning, digest, head_of, link
+from clawlite.linux.files import leads_to, tell_replaced
 
 SEGMENT = 4 << 20               # bytes
 DAY = 86400
@@ -40,9 +41,13 @@ class FileStore:
 
         Raises ``OSError``: nothing was appended then.
         """
+        path = os.path.join(self._folder, "audit.head")
+        if self._head_fd is not None and not leads_to(path, self._head_fd):
+            self.close()                # others lock the file that has the name now
+            tell_replaced("the audit's head", path)
         if self._head_fd is None:
             os.makedirs(self._folder, 0o700, exist_ok=True)
-            self._head_fd = os.open(os.path.join(self._folder, "audit.head"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._head_fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._head_fd, fcntl.LOCK_EX)
         try:
             self._meet()
@@ -121,16 +126,16 @@ class FileStore:
                     os.unlink(path)
 
     def _close_segment(self):
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
 
     def close(self):
         """Close the files."""
         self._close_segment()
-        if self._head_fd is not None:
-            os.close(self._head_fd)
-            self._head_fd = None
+        fd, self._head_fd = self._head_fd, None
+        if fd is not None:
+            os.close(fd)
 
 
 def _caught_up(head: Head, lines: list, store: FileStore) -> Head:

@@ -13,6 +13,7 @@ import time
 
 from clawlite.linux.auditchain import digest, head_of, link
 from clawlite.linux.auditfile import HEAD, segments
+from clawlite.linux.files import leads_to
 from clawlite.linux.worker import Worker
 
 MOST, MOST_BYTES = 100, 524288  # of one batch
@@ -80,8 +81,13 @@ class Sender:
 
     def _is_ours(self) -> bool:
         """Return whether this process sends; then ``sent`` says how far it is."""
-        if self._fd is not None:
+        if self._fd is not None and leads_to(mark_path(self._folder), self._fd):
             return True
+        fd, self._fd = self._fd, None
+        if fd is not None:              # it was removed or replaced: what the new one says counts
+            os.close(fd)
+            self._let_go()
+            self._passed.clear()
         fd = os.open(mark_path(self._folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

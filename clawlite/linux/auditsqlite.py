@@ -6,6 +6,7 @@ import os
 import sqlite3
 
 from clawlite.linux.auditchain import Head, beginning, digest, head_of
+from clawlite.linux.files import tell_replaced
 
 _WAIT_S = 5                     # for another process of this agent
 _SCHEMA = "CREATE TABLE IF NOT EXISTS records (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, line BLOB NOT NULL);" \
@@ -17,7 +18,8 @@ class SQLiteStore:
 
     def __init__(self, folder: str, agent: str, kept_s=None):
         self._folder, self._agent, self._kept_s = folder, agent, kept_s
-        self._db = None
+        self._db = self._status = None
+        self._path = os.path.join(folder, "audit.db")
         self._day = None                # when what is too old last went
 
     def append(self, make, now_s: int):
@@ -27,6 +29,9 @@ class SQLiteStore:
             raise OSError(0, "SQLite: %s" % e) from None
 
     def _append(self, make, now_s: int):
+        if self._db is not None and not self._is_in_place():
+            self.close()
+            tell_replaced("the audit", self._path)
         if self._db is None:
             self._open()
         db = self._db
@@ -57,14 +62,26 @@ class SQLiteStore:
             self._db.execute("DELETE FROM records WHERE n <= ?", (last[0],))
             head.first, head.prev = last[0] + 1, digest(last[1])
 
+    def _is_in_place(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self._path), self._status)
+        except FileNotFoundError:
+            return False
+
     def _open(self):
         os.makedirs(self._folder, 0o700, exist_ok=True)
-        path = os.path.join(self._folder, "audit.db")
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        self._db = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.executescript(_SCHEMA)
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._status = os.fstat(fd)
+        os.close(fd)
+        db = sqlite3.connect(self._path, timeout=_WAIT_S, isolation_level=None)
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=NORMAL")
+            db.executescript(_SCHEMA)
+        except BaseException:
+            db.close()
+            raise
+        self._db = db
 
     def problem(self) -> str:
         return ""

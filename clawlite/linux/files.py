@@ -86,6 +86,20 @@ def mend(e: OSError) -> str:
     return _MENDS.get(e.errno, "make room for it, or make its folder writable")
 
 
+def leads_to(path: str, fd: int) -> bool:
+    """Return whether *path* still leads to the open file *fd*: nobody has removed or replaced it."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    except FileNotFoundError:
+        return False
+
+
+def tell_replaced(what: str, path: str):
+    """Say on stderr that the file *path*, of *what*, was removed or replaced while it was in use."""
+    said = "clawlite: %s %s was removed or replaced while it was in use, and is written anew\n"
+    os.write(2, (said % (what, path)).encode())
+
+
 MOST_WAITING = 65536            # bytes of the log that wait for a disk that takes them again
 
 
@@ -143,6 +157,9 @@ class Log:
         waiting.clear()
         size = len(data)
         self._rest = data if size <= MOST_WAITING else data[:data.rfind(b"\n", 0, MOST_WAITING) + 1]
+        if self._fd is not None and not leads_to(self._path(), self._fd):
+            self._close()
+            tell_replaced("the log", self._path())
         if self._fd is None:
             self._open()
         if self._size + size > self._limit:
@@ -173,6 +190,6 @@ class Log:
         self._close()
 
     def _close(self):
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)

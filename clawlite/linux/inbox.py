@@ -14,6 +14,7 @@ import os
 from collections import deque
 
 from clawlite.core.errors import ClawError
+from clawlite.linux.files import leads_to, tell_replaced
 from clawlite.linux.jsontext import dumps, loads
 
 ROOM = 10000                    # messages that are not done
@@ -84,9 +85,9 @@ class Inbox:
                 self._rewrite()
 
     def close(self):
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
 
     # -- the file
 
@@ -100,6 +101,10 @@ class Inbox:
         """Append *lines*; all of them are there, or none.  Raises ``OSError``."""
         if not self._path:
             return
+        if self._fd is not None and not leads_to(self._path, self._fd):
+            self.close()
+            tell_replaced("the inbox", self._path)
+            self._rewrite()             # what waits is known here
         if self._fd is None:
             os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
             is_new = not os.path.exists(self._path)

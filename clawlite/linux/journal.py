@@ -13,7 +13,7 @@ import time
 
 from clawlite.core.errors import ClawError
 from clawlite.core.record import BEGIN, END, KEPT_S, WAIT, age_s, last_of, line, parse, still
-from clawlite.linux.files import state_folder
+from clawlite.linux.files import leads_to, state_folder, tell_replaced
 from clawlite.linux.jsontext import dumps, loads
 
 MAX_GROWTH = 1048576            # bytes, or as much again as there was, before it is written anew
@@ -105,17 +105,21 @@ class Journal:
             return False, e.strerror
 
     def close(self):
-        for fd in (self._fd, self._lock):
+        fds, self._fd, self._lock = (self._fd, self._lock), None, None
+        for fd in fds:
             if fd is not None:
                 os.close(fd)
-        self._fd = self._lock = None
 
     # -- the file, and who else has it
 
     def _open(self):
+        lock = os.path.join(self._folder, "calls.lock")
+        if self._lock is not None and not leads_to(lock, self._lock):
+            self.close()                # others lock the file that has the name now
+            tell_replaced("the journal of calls", self._path)
         if self._lock is None:
             os.makedirs(self._folder, 0o700, exist_ok=True)
-            self._lock = os.open(os.path.join(self._folder, "calls.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._lock = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._slot = 1
             while not self._take(self._slot):
                 self._slot += 1
@@ -124,8 +128,9 @@ class Journal:
                 self._open_file()
 
     def _open_file(self):
-        if self._fd is not None:
-            os.close(self._fd)
+        fd, self._fd = self._fd, None   # the number belongs to somebody else once it is closed
+        if fd is not None:
+            os.close(fd)
         self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         status = os.fstat(self._fd)
         self._inode, self._size, self._read = (status.st_dev, status.st_ino), status.st_size, 0

@@ -17,7 +17,7 @@ import os
 from errno import EDQUOT, EFBIG, ENOSPC, errorcode
 
 from clawlite.core.errors import QueryFailed, StoreError
-from clawlite.linux.files import state_folder
+from clawlite.linux.files import state_folder, tell_replaced
 
 FILE = "memory.db"
 BUSY_MS = 2000                  # another process of this agent may be writing
@@ -54,6 +54,7 @@ class Database:
         self.folder = folder
         self.path = os.path.join(folder, FILE)
         self._connection = None
+        self._status = None             # of the file that the connection has
         self._syncs = False
         self.opened = 0                # how often
         self._compares = None           # whether this connection has sqlite-vec
@@ -115,6 +116,18 @@ class Database:
         """Return what differs once another process has written, or the file was opened anew."""
         return self.row("PRAGMA data_version")[0], self.opened
 
+    def check_place(self):
+        """Give up a file that was removed or replaced, and say so: what is written to it is lost.  Cost: one system call."""
+        if self._connection is None:
+            return
+        try:
+            if os.path.samestat(os.stat(self.path), self._status):
+                return
+        except FileNotFoundError:
+            pass
+        self.close()
+        tell_replaced("the memory", self.path)
+
     def close(self):
         """Give the file up; its log is folded into it."""
         connection, self._connection, self._compares = self._connection, None, None
@@ -134,6 +147,9 @@ class Database:
         self._syncs = self.read_only = False
         try:
             self._try(connect, "rwc")
+        except OSError:                 # the file is gone again
+            self.close()
+            raise
         except Error as e:
             self.close()
             if not _name(e).startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
@@ -153,6 +169,7 @@ class Database:
         name = "file:%s?mode=%s" % ("".join("%%%02x" % c if c in b"%?#" or c > 126 else chr(c) for c in os.fsencode(self.path)), how)
         self._connection = connect(name, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000)
         version = self.row("PRAGMA user_version")[0]
+        self._status = os.stat(self.path)
         if version > len(MIGRATIONS):
             self.close()
             raise StoreError("the memory %s was written by a newer version (%d, this one knows %d)" % (self.path, version, len(MIGRATIONS)),

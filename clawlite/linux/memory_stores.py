@@ -55,6 +55,7 @@ class Stores:
         ended, group, last = [], [], None
         ways = [self._way(job) for job in jobs]
         try:
+            self._db.check_place()
             self._journal.lock(_APPENDS in ways)
         except OSError as e:            # nobody knows what is in it
             return [(job[0], (False, failure(e, self._journal.path))) for job in jobs]
