@@ -2,7 +2,7 @@
 
 Each is valid, and each was the way in of an attack on an agent, or of a tool that took its machine down by accident.
 """
-from clawlite.core import limits, profile
+from clawlite.core import defaults, profile
 from clawlite.core.policy import is_within
 from clawlite.host import sandboxes
 from clawlite.host.problems import quoted
@@ -29,8 +29,8 @@ def _limits(manifest) -> list[tuple]:
     if declared is not None and any(getattr(declared, name) for name in sandboxes.LIMITS):
         return []
     relaxed = manifest.settings.sandbox.relaxed or []
-    default = {name: value for name, value in limits.DEFAULTS.items() if name not in relaxed}
-    return [((), f"no resource_limits: each call has {limits.sentence(default)}, as far as the kernel keeps it; "
+    default = {name: value for name, value in defaults.DEFAULTS.items() if name not in relaxed}
+    return [((), f"no resource_limits: each call has {defaults.sentence(default)}, as far as the kernel keeps it; "
                  "resource_limits declare others")]
 
 

@@ -7,7 +7,7 @@ import json
 
 from clawlite.core import image as layout
 from clawlite.core import profile as P
-from clawlite.core.limits import sentence, undeclared
+from clawlite.core.defaults import sentence, undeclared
 from clawlite.core.outlook import outlook
 from clawlite.core.policy import ACTIONS, ALLOW, APPROVE, DENY
 from clawlite.core.tools import OBSERVER, SUPERVISED

@@ -12,7 +12,7 @@ import os
 from clawlite.core.errors import ClawError
 from clawlite.core.image import GENERATOR, HAS_BOARD, MAKER
 from clawlite.core.header import shaped
-from clawlite.core.limits import undeclared
+from clawlite.core.defaults import undeclared
 from clawlite.core.policy import paths_of
 from clawlite.core.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
 from clawlite.linux import buses

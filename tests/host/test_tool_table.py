@@ -6,7 +6,7 @@ from agents import clawlite
 from run_core_micropython import ROOT
 
 from clawlite.core.errors import ImageError
-from clawlite.core.limits import DEFAULTS
+from clawlite.core.defaults import DEFAULTS
 from clawlite.host import findings, manifest, registry, tool_table, yamltext
 
 KEYS = ["name", "description", "category", "input_schema", "output_schema", "annotations", "sandbox", "handler", "timeout_ms", "max_output_bytes",

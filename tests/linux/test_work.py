@@ -7,7 +7,7 @@ import pytest
 from agents import Agent, eventually, linux, tool_call
 
 from clawlite.host.build import build_beside
-from clawlite.core.limits import DEFAULTS
+from clawlite.core.defaults import DEFAULTS
 from clawlite.linux.precheck import check
 from clawlite.linux.builtin import MAX_SPAWNED
 from clawlite.linux.sandbox.engine import MAX_CALLS, MAX_QUEUE
