@@ -4,7 +4,7 @@
     {"from": "who", "text": "what"}        ->  200 {"text": "..."}   or 4xx, 5xx {"error": "..."}
 
 1. Whoever has the secret says who speaks; without a good signature nothing of a body is looked at.  2. A request is good within 300 s of
-its time stamp, and once.  3. The answer is the turn's: who asks waits for it.
+its time stamp, and once, over restarts, too (webseen.py).  3. The answer is the turn's: who asks waits for it.
 """
 import hashlib
 import hmac
@@ -14,6 +14,7 @@ from clawlite.core.errors import ClawError
 from clawlite.linux.jsontext import dumps, loads
 from clawlite.linux.secrets import resolve, stores
 from clawlite.linux.webrequest import Refused, Request
+from clawlite.linux.webseen import Seen
 from clawlite.linux.webserver import Server
 
 WINDOW_S = 300
@@ -25,11 +26,14 @@ class Signed:
     """What of requests is looked at before anybody acts on them.
 
     path    str, the only one;  key  bytes;  clock  function -> epoch seconds
+    kept    path of the file of what was seen, or None: nothing outlasts the process
+    Raises ``OSError`` when that file cannot be read.
     """
 
-    def __init__(self, path: str, key: bytes, clock):
+    def __init__(self, path: str, key: bytes, clock, kept=None):
         self._path, self._key, self._clock = path, key, clock
-        self._seen = {}                 # signature -> its time stamp, oldest first
+        self.seen = Seen(kept, 2 * WINDOW_S)
+        self.seen.begin(clock())
 
     def check(self, request: Request) -> tuple:
         """Return (from, text).  Raises ``Refused``."""
@@ -53,15 +57,15 @@ class Signed:
 
     def _once(self, signature: str):
         now = self._clock()
-        for old in list(self._seen):
-            if now - self._seen[old] <= 2 * WINDOW_S:
-                break
-            del self._seen[old]
-        if signature in self._seen:
+        self.seen.forget(now)
+        if signature in self.seen:
             raise Refused(401, "this request has come before")
-        if len(self._seen) >= MAX_SEEN:
+        if len(self.seen) >= MAX_SEEN:
             raise Refused(429, "too many requests")
-        self._seen[signature] = now
+        try:
+            self.seen.add(signature, now)
+        except OSError as e:            # it could be sent again after a restart
+            raise Refused(503, "this request cannot be put on record: %s" % e.strerror) from None
 
 
 class Webhook:
@@ -77,7 +81,12 @@ class Webhook:
         key = resolve(name, stores(channel.agent.image.agent.name))
         if channel.agent.image.guard is not None:
             channel.agent.image.guard.learn(key)
-        signed = Signed("/" + channel.name, key.encode(), lambda: int(time.time()))
+        kept = channel.path(".seen")
+        try:
+            signed = Signed("/" + channel.name, key.encode(), lambda: int(time.time()), kept)
+        except OSError as e:
+            raise ClawError("%s cannot be read: %s" % (kept, e.strerror), "make it readable") from None
+        self._seen = signed.seen
         self._server = Server(host, port, 4 * channel.processing[0] + 1024, signed.check, channel.wake)
         self.port = self._server.port
         self._judged, self._said = None, None
@@ -110,3 +119,4 @@ class Webhook:
 
     def close(self):
         self._server.close()
+        self._seen.close()

@@ -192,6 +192,44 @@ def test_a_signature_is_forgotten_when_no_replay_is_good_any_more():
     assert status(1000 + WINDOW_S) == 401, "its time stamp is still good: the signature must be remembered"
 
 
+def _status(check: Signed, data: bytes) -> int:
+    request = Request(100)
+    assert request.feed(data)
+    try:
+        check.check(request)
+    except Refused as e:
+        return e.status
+    return 200
+
+
+def test_a_signature_is_known_after_a_restart(tmp_path):
+    now, path = [1000], str(tmp_path / "channels" / "hook.seen")
+    bodies = [signed(b'{"from": "7", "text": "%d"}' % number, 1000) for number in range(27)]
+    first = Signed("/hook", KEY.encode(), lambda: now[0], path)
+    assert [_status(first, body) for body in bodies] == [200] * 27
+    second = Signed("/hook", KEY.encode(), lambda: now[0], path)        # the first was killed: nothing closed it
+    assert [_status(second, body) for body in bodies] == [401] * 27
+    assert _status(second, signed(b'{"from": "7", "text": "new"}', 1000)) == 200
+    third = Signed("/hook", KEY.encode(), lambda: now[0], path)
+    assert len(third.seen) == 28
+    now[0] = 1001 + 2 * WINDOW_S
+    assert len(Signed("/hook", KEY.encode(), lambda: now[0], path).seen) == 0, "too old to be good"
+    for check in (first, second):
+        check.seen.close()
+
+
+def test_what_cannot_be_put_on_record_is_refused_and_may_come_again(tmp_path):
+    folder = tmp_path / "channels"
+    folder.write_text("in the way")
+    check = Signed("/hook", KEY.encode(), lambda: 1000, None)
+    check.seen._path = str(folder / "hook.seen")
+    data = signed(b'{"from": "7", "text": "x"}', 1000)
+    assert _status(check, data) == 503 == _status(check, data)
+    folder.unlink()
+    assert _status(check, data) == 200 and _status(check, data) == 401
+    check.seen.close()
+
+
 # -- the grammar
 
 def refused(data: bytes, most: int = 10):
