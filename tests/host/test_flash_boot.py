@@ -89,10 +89,12 @@ def test_an_image_that_is_not_signed_with_the_key_is_refused(agent, tmp_path, ke
     with pytest.raises(ClawError, match="not signed"):
         flashed(unsigned, Folder(str(tmp_path / "card")), key)
     (tmp_path / "other").write_bytes(b"f" * 32)
+    (tmp_path / "other").chmod(0o600)
     signed = build.build(str(agent), None, str(tmp_path / "other"))["file"]
     with pytest.raises(ClawError, match="signed with another key"):
         flashed(signed, Folder(str(tmp_path / "card")), key)
     (tmp_path / "short").write_bytes(b"f" * 15)
+    (tmp_path / "short").chmod(0o600)
     with pytest.raises(ClawError, match="16 bytes or more"):
         flashed(agent, Folder(str(tmp_path / "card")), str(tmp_path / "short"))
     assert not os.listdir(tmp_path / "card")
