@@ -99,7 +99,7 @@ def written_by(desk: Desk, server):
 
 
 def asked(person: Agent):
-    person.line("tell me about the soil")
+    person.line("how is the topsoil?")
     person.expect("The soil is dry: 21 %. Shall I water?", 30)
     person.line("yes, water it")
     person.expect("Approve water(seconds=1)?", 30)
@@ -128,7 +128,7 @@ def test_from_new_to_a_board_that_keeps_its_conversation(tmp_path):
                     person.expect("You asked me 2 things before.", 30)
             last = server.requests[-1]
             assert [message["content"] for message in last.body["messages"] if message["role"] == "user"] == [
-                "tell me about the soil", "yes, water it", "what did I ask?"]
+                "how is the topsoil?", "yes, water it", "what did I ask?"]
             assert last.headers["authorization"] == "Bearer " + KEY
             flash = interrupted(desk)
             next(flash)
