@@ -1,4 +1,4 @@
-"""Where agents' state lies: room, rights, and secrets that others can read."""
+"""Where agents' state lies: room, rights, secrets that others can read, and databases that are damaged."""
 import os
 import stat
 from shlex import quote
@@ -62,6 +62,39 @@ def secrets(here) -> list:
     return [("secrets", OK if count else NONE, "%d, and nobody else can read them" % count if count else "there are none", "")]
 
 
+def databases(here) -> list:
+    """SQLite's own check of each memory and each audit that is a database.  Cost: they are read whole."""
+    paths = [os.path.join(agent, name) for agent in _agents(here) for name in ("memory/memory.db", "audit.db")]
+    paths = [path for path in paths if os.path.isfile(path)]
+    if not paths:
+        return [("databases", NONE, "there are none", "")]
+    try:
+        import sqlite3
+    except ImportError:
+        return [("databases", WRONG, "this Python has no SQLite to look at %s with" % paths[0], "sudo apt install python3")]
+    rows = []
+    for path in paths:
+        what = _damage(sqlite3, path)
+        if what:
+            rows.append(("databases", WRONG, "%s: %s" % (path, what), "mv %s %s" % (quote(path), quote(path + ".damaged"))))
+    return rows or [("databases", OK, "%d, and SQLite finds no damage" % len(paths), "")]
+
+
+def _damage(sqlite3, path: str) -> str:
+    """Return the first thing that SQLite finds wrong in the database *path*, "" when it is whole."""
+    how = "mode=ro" if os.path.exists(path + "-wal") else "mode=ro&immutable=1"     # without a log nobody writes, and no file is made
+    name = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    try:
+        db = sqlite3.connect("file:%s?%s" % (name, how), uri=True)
+        try:
+            (found,), *_ = db.execute("PRAGMA integrity_check(1)")
+        finally:
+            db.close()
+    except sqlite3.Error as e:
+        return str(e)
+    return "" if found == "ok" else " ".join(found.split())
+
+
 def _exposed(path: str) -> list:
     mode = os.stat(path).st_mode
     if stat.S_ISREG(mode) and mode & 0o077:
@@ -83,4 +116,4 @@ def _nearest(path: str) -> str:
     return path
 
 
-CHECKS = (disk, state, secrets)
+CHECKS = (disk, state, secrets, databases)

@@ -1,6 +1,7 @@
 """``clawlite doctor``: every fault is made, found and told with what mends it; and where there is none, none is told."""
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import types
@@ -274,6 +275,29 @@ def test_a_device_key_that_others_can_read_or_that_is_gone(here):
     assert only(doctor_agent.secrets(here), OK)
     os.remove(here.path("/home/key"))
     assert "does not exist" in only(doctor_agent.secrets(here), WRONG)[0]
+
+
+def test_a_damaged_database(here):
+    assert only(doctor_agent.databases(here), NONE)
+    for name in ("memory/memory.db", "audit.db"):
+        path = os.path.join(here.state, "a", name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        db = sqlite3.connect(path)
+        db.executescript("CREATE TABLE t(x TEXT); CREATE INDEX i ON t(x);")
+        db.executemany("INSERT INTO t VALUES (?)", [("row %d" % number * 20,) for number in range(500)])
+        db.commit()
+        db.close()
+    before = sorted(os.listdir(os.path.join(here.state, "a")))
+    assert only(doctor_agent.databases(here), OK)[0].startswith("2,")
+    assert sorted(os.listdir(os.path.join(here.state, "a"))) == before, "looking makes no file"
+    with open(path, "r+b") as file:
+        file.seek(3 * 4096)
+        file.write(b"\xff" * 4096)
+    what, mend = only(doctor_agent.databases(here), WRONG)
+    assert what.startswith(path + ": ") and mend == "mv %s %s.damaged" % (path, path)
+    with open(path, "wb") as file:
+        file.write(b"no database" * 100)
+    assert "not a database" in only(doctor_agent.databases(here), WRONG)[0]
 
 
 # -- the command
