@@ -96,8 +96,12 @@ def leads_to(path: str, fd: int) -> bool:
 
 def tell_replaced(what: str, path: str):
     """Say on stderr that the file *path*, of *what*, was removed or replaced while it was in use."""
-    said = "clawlite: %s %s was removed or replaced while it was in use, and is written anew\n"
-    os.write(2, (said % (what, path)).encode())
+    tell("%s %s was removed or replaced while it was in use, and is written anew" % (what, path))
+
+
+def tell(text: str):
+    """Say one line of *text* on stderr."""
+    os.write(2, ("clawlite: %s\n" % text).encode())
 
 
 MOST_WAITING = 65536            # bytes of the log that wait for a disk that takes them again

@@ -8,13 +8,16 @@
 way ``MOST_TRIES`` times is given up.
 2. A broker sends again what it was not seen to acknowledge, marked so, with the packet id that it had (MQTT 5, 4.4): what stands among
 the last ``REMEMBERED`` by packet id and content is known.  3. A line that is torn was not acknowledged: it is passed over.
+4. Each line ends with a blank and its CRC-32 in 8 hexadecimal digits; those of earlier versions have none.  Where a line is damaged, that is
+told, and the file is set aside as ``NAME.damaged`` before it is written anew.
 """
 import hashlib
 import os
+from binascii import crc32
 from collections import deque
 
 from clawlite.core.errors import ClawError
-from clawlite.linux.files import leads_to, tell_replaced
+from clawlite.linux.files import leads_to, tell, tell_replaced
 from clawlite.linux.jsontext import dumps, loads
 
 ROOM = 10000                    # messages that are not done
@@ -112,7 +115,7 @@ class Inbox:
             self._size = os.fstat(self._fd).st_size
             if is_new:
                 _sync(os.path.dirname(self._path))
-        data = b"".join([dumps(line).encode() + b"\n" for line in lines])
+        data = b"".join([_sealed(dumps(line).encode()) for line in lines])
         try:
             written = os.write(self._fd, data)
             if written < len(data):
@@ -152,14 +155,42 @@ class Inbox:
                 data = file.read()
         except FileNotFoundError:
             return
-        for line in data.split(b"\n"):
-            try:
-                self._heed(loads(line))
-            except (ClawError, ValueError, TypeError, IndexError, KeyError):
-                continue
-        if data[-1:] not in (b"", b"\n"):       # what comes next begins a line
+        *lines, torn = data.split(b"\n")
+        damaged = sum([not self._is_heeded(line) for line in lines])
+        kept = next((torn[:end] for end in (len(torn), -1) if torn and self._is_heeded(torn[:end])), b"")
+        if damaged:
+            return self._set_aside(data, damaged, len(lines))
+        if torn:                        # what comes next begins a line
             self._write([], False)
-            self._size += os.write(self._fd, b"\n")
+            os.ftruncate(self._fd, len(data) - len(torn) + len(kept))
+            self._size = os.fstat(self._fd).st_size
+            if kept:                    # its line feed alone was missing, or damaged
+                self._size += os.write(self._fd, b"\n")
+
+    def _set_aside(self, data: bytes, damaged: int, count: int):
+        """Keep the damaged file beside the new one, and say so."""
+        aside = self._path + ".damaged"
+        try:
+            fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(fd, "wb") as file:
+                file.write(data)
+        except OSError as e:            # the damaged file stays as it is, and is told of again at the next start
+            return tell("the inbox %s is damaged (%d of %d lines), and cannot be set aside: %s" % (self._path, damaged, count, e.strerror))
+        tell("the inbox %s was damaged: %d of %d lines are lost; %s has them as they were" % (self._path, damaged, count, aside))
+        self._rewrite()
+
+    def _is_heeded(self, line: bytes) -> bool:
+        """Take note of one line; return False when it is damaged."""
+        text, _, seal = line.rpartition(b" ")
+        if text and _sealed(text) != line + b"\n" and (len(seal) == 8 or not line.endswith(b"]")):
+            return False
+        try:
+            self._heed(loads(text if text and _sealed(text) == line + b"\n" else line))
+        except KeyError:                # of a message that is done, or whose own line is damaged
+            return True
+        except (ClawError, ValueError, TypeError, IndexError):
+            return False
+        return True
 
     def _heed(self, line: list):
         kind, number = line[0], line[1]
@@ -179,6 +210,10 @@ class Inbox:
             self._last = max(self._last, number)
             if packet:
                 self._ids.append((packet, digest))
+
+
+def _sealed(text: bytes) -> bytes:
+    return b"%s %08x\n" % (text, crc32(text))
 
 
 def _sync(folder: str):
