@@ -157,7 +157,9 @@ class Inbox:
             return
         *lines, torn = data.split(b"\n")
         damaged = sum([not self._is_heeded(line) for line in lines])
-        kept = next((torn[:end] for end in (len(torn), -1) if torn and self._is_heeded(torn[:end])), b"")
+        kept = torn[:-1] if _is_sealed(torn[:-1]) else torn         # a line feed that is damaged
+        if kept and not self._is_heeded(kept):
+            kept = b""
         if damaged:
             return self._set_aside(data, damaged, len(lines))
         if torn:                        # what comes next begins a line
@@ -181,11 +183,10 @@ class Inbox:
 
     def _is_heeded(self, line: bytes) -> bool:
         """Take note of one line; return False when it is damaged."""
-        text, _, seal = line.rpartition(b" ")
-        if text and _sealed(text) != line + b"\n" and (len(seal) == 8 or not line.endswith(b"]")):
+        if not _is_sealed(line) and not line.endswith(b"]"):        # as lines of earlier versions do
             return False
         try:
-            self._heed(loads(text if text and _sealed(text) == line + b"\n" else line))
+            self._heed(loads(line[:-9] if _is_sealed(line) else line))
         except KeyError:                # of a message that is done, or whose own line is damaged
             return True
         except (ClawError, ValueError, TypeError, IndexError):
@@ -214,6 +215,10 @@ class Inbox:
 
 def _sealed(text: bytes) -> bytes:
     return b"%s %08x\n" % (text, crc32(text))
+
+
+def _is_sealed(line: bytes) -> bool:
+    return _sealed(line[:-9]) == line + b"\n"
 
 
 def _sync(folder: str):
