@@ -48,7 +48,9 @@ def turn(device, path: str):
     """Say what the file ``says`` beside the image has, "qwertz" without one, or begin a skill; a provider that is away is tried until its attempts
     are used up."""
     if device.uplink:
-        device.take(HELLO, False)
+        device.stdio.feed(HELLO)
+        device.stdio.next_event()
+        device.heed(device.stdio.line)
         device.stdio.pump()
     now = device.now_ms()
     try:

@@ -42,6 +42,7 @@ class Agent:
         self.run = None         # function(task, tool, arguments, due_ms) -> (outcome or None, now_ms) for RUN, likewise
         self.channels = None    # linux/channels.py, by a shell whose image declares some
         self.adopt = None       # function(manifest) -> bool: an agent that claw.initialize brought makes way for another one
+        self.later = None       # a list, by a shell with little stack: (task, value, error) of tasks that ``drive`` carries on from its loop
         self.conditions = ()    # functions, each returns a line of /status, by a shell that has more to say
         self.max_tasks = max_tasks
         self._last = 0
@@ -77,6 +78,8 @@ class Agent:
         Raises ``InvalidRequest`` when too many are under way.
         """
         if len(self.tasks) >= self.max_tasks:
+            self.catch_up(now_ms)       # some may end at once
+        if len(self.tasks) >= self.max_tasks:
             generator.close()
             raise InvalidRequest("%d calls are under way already" % self.max_tasks, "wait for one to end")
         self._last = number = self._last + 1
@@ -109,8 +112,7 @@ class Agent:
             child, task.child = task.child, None
             if child is not None:
                 self.cancel(child, error, now_ms)
-            if task.generator:
-                task.generator.close()
+            task.close()
             self.effects.append((CANCEL, number))
             self.effects.append((LOG, {"event": "task.cancelled", "tool": task.tool, "reason": error.message}))
             self._end(task, None, error, now_ms)
@@ -119,19 +121,40 @@ class Agent:
         if task.wake_ms is not None or task.tool is not None:
             task.tool = task.wake_ms = None
             task.receives = False
+        if self.later is not None:
+            self.later.append((task, value, error))
+        else:
+            self.drive(task, value, error, now_ms)
+
+    def catch_up(self, now_ms: int):
+        """Carry on at once what was left to the shell's loop."""
+        while self.later:
+            self.drive(*self.later.pop(0), now_ms)
+
+    def drive(self, task, value, error, now_ms: int):
+        """Hand *value* or *error* to *task*, and carry it on to what it waits for next; nothing, when it has been ended."""
+        if task.number not in self.tasks:
+            return
         try:
             while True:
-                effect = task.generator.throw(error) if error else task.generator.send(value)
-                value = error = None
+                try:
+                    effect = task.generator.throw(error) if error else task.generator.send(value)
+                    value = error = None
+                except BaseException as e:
+                    if not task.outer:
+                        raise
+                    task.generator = task.outer.pop()
+                    value, error = (e.value, None) if isinstance(e, StopIteration) else (None, e)
+                    continue
+                if type(effect) is not tuple:       # a board's: what is ``yield from`` elsewhere (host/firmware.py)
+                    task.outer = task.outer or []
+                    task.outer.append(task.generator)
+                    task.generator = effect
+                    continue
                 kind = effect[0]
                 if kind == LOG:
                     if effect[1]["event"] == "tool.call":
-                        if task.ran_ms is not None:
-                            effect[1]["duration_ms"] = now_ms - task.ran_ms
-                            task.ran_ms = None
-                        if self.calls is not None:
-                            self.calls = self.calls[-7:] + [(effect[1], task.answer)]
-                            task.answer = None
+                        self._called(task, effect[1], now_ms)
                     self.emit(effect)
                     continue
                 if kind == RUN:
@@ -152,14 +175,8 @@ class Agent:
                     wait(self, task, effect[1], now_ms)
                     self._ask(now_ms)
                     return
-                if kind == RECEIVE or kind == SLEEP:
-                    task.receives = kind == RECEIVE
-                    task.wake_ms = now_ms + effect[1]
-                    task.wake = (True, None) if kind == SLEEP else effect[1] // 1000
-                    return
-                if kind == JOIN:
-                    effect[1].append(task.number)
-                    return
+                if kind == RECEIVE or kind == SLEEP or kind == JOIN:
+                    return _rest(task, effect, now_ms)
                 if kind == ASK:
                     from clawlite.core.child import begin
                     return begin(self, task, effect[1], effect[2], now_ms)
@@ -174,6 +191,15 @@ class Agent:
             self._end(task, None, e, now_ms)
         except Exception as e:
             self._end(task, None, unexpected(e), now_ms)
+
+    def _called(self, task, event: dict, now_ms: int):
+        """Add to the *event* of a call that has ended how long it took, and keep it where a console asks for the last ones."""
+        if task.ran_ms is not None:
+            event["duration_ms"] = now_ms - task.ran_ms
+            task.ran_ms = None
+        if self.calls is not None:
+            self.calls = self.calls[-7:] + [(event, task.answer)]
+            task.answer = None
 
     def _end(self, task, value, error, now_ms: int):
         if task.number in self.tasks:
@@ -251,3 +277,13 @@ class Agent:
     def next_effect(self):
         """Return the oldest effect that the shell has not taken, or None."""
         return self.effects.pop(0) if self.effects else None
+
+
+def _rest(task, effect: tuple, now_ms: int):
+    """Let *task* wait for bytes, for a time or for another task."""
+    if effect[0] == JOIN:
+        effect[1].append(task.number)
+    else:
+        task.receives = effect[0] == RECEIVE
+        task.wake_ms = now_ms + effect[1]
+        task.wake = (True, None) if effect[0] == SLEEP else effect[1] // 1000

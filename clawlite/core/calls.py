@@ -106,6 +106,7 @@ class Calls:
             reply(rpc.result(id, {"acknowledged": True}))
         known.told = tell
         self.agent.answer(task, approved, reason or "", now_ms)
+        self.agent.catch_up(now_ms)     # what it comes to is on record before it is acknowledged
         if known.told:
             tell()
 

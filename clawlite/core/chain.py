@@ -3,7 +3,7 @@
 ``agent.providers`` in the image: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS; -1 at its end: rules of reflex come before all
 providers, and hand on what none of them fits.
 """
-from clawlite.core.effect import TELL, WRITE
+from clawlite.core.effect import TELL
 from clawlite.core.errors import ProviderError, QuotaExceeded
 from clawlite.core.image import REFLEX, REPLAY
 
@@ -77,6 +77,7 @@ class Chain:
         from clawlite.core.history import History
         from clawlite.core.turn import Message
         history = History(0)
+        history.is_nested = True
         history.begin(Message("user", prompt))
         last = ProviderError("this agent has no provider that a tool could ask")
         places = range(len(self._image.agent.providers))
@@ -86,7 +87,7 @@ class Chain:
             name, provider = self._at(place)
             if name not in _BUILTIN:
                 try:
-                    return (yield from _unseen(provider.ask(history, self._meter, most))).text
+                    return (yield from provider.ask(history, self._meter, most)).text
                 except ProviderError as e:
                     last = e
         raise last
@@ -99,17 +100,6 @@ class Chain:
 
 RULES = -1
 _BUILTIN = ("reflex", "replay")
-
-
-def _unseen(asked):
-    """Drive *asked*, but for what it would show."""
-    value = None
-    while True:
-        try:
-            effect = asked.send(value)
-        except StopIteration as e:
-            return e.value
-        value = None if effect[0] == WRITE else (yield effect)
 
 
 def _provider(number: int, image, codecs, keep: int, is_behind: bool) -> tuple:

@@ -148,8 +148,12 @@ class Console:
                 if self.agent.image.size_of(SKILLS) and text.split()[0] not in _COMMANDS:
                     from clawlite.core.skillturn import typed
                     asked = typed(self.agent.image, text)
-                if not asked:
-                    self._command(text)
+                if text.split()[0] == "/quit":
+                    self._closing = True
+                elif not asked:
+                    from clawlite.core.commands import run
+                    for said in run(text, self.agent, self.history):
+                        self._say(said)
             except Exception as e:      # an image may be damaged where few look: the session goes on
                 self._say(told(e))
         if not text or is_command and not asked:
@@ -223,20 +227,11 @@ class Console:
         elif said in _ANSWERS:
             self.agent.answer(task, True, "", now_ms)
         elif said.split()[0] in _COMMANDS[:-1]:         # a person looks before they answer
-            self._command(line.strip())
-            self._prompt()
+            self._take(line, now_ms)
         else:
             from clawlite.core.approval import left_s
             self._say("Please answer y or n; the call waits (%d s left)." % left_s(task.approval, now_ms))
             self._prompt()
-
-    def _command(self, text: str):
-        if text.split()[0] == "/quit":
-            self._closing = True
-            return
-        from clawlite.core.commands import run
-        for said in run(text, self.agent, self.history):
-            self._say(said)
 
 
 def told(error) -> str:

@@ -153,4 +153,6 @@ def unexpected(e) -> ClawError:
         if UNWINDING:
             raise e
         return InternalError("out of memory: %s" % e, "ask for less at once, or build a smaller agent")
+    if isinstance(e, RuntimeError) and "recursion depth" in str(e):
+        return InternalError("the stack of this device ran out", "nest less in messages, arguments, schemas and rules")
     return InternalError("%s: %s" % (type(e).__name__, e), "this is a bug in clawlite")

@@ -36,7 +36,7 @@ class Distant:
         """
         yield (OPEN, GATEWAY, self.name, most or 0, history.context(0), 0)
         try:
-            reply, spent = yield from self._received()
+            reply, spent = yield from self._received(not history.is_nested)
         except Exception:               # also MemoryError
             yield (CLOSE,)
             raise
@@ -45,11 +45,11 @@ class Distant:
             yield (STORE, spent)
         return reply
 
-    def _received(self):
+    def _received(self, is_shown: bool):
         said, shown, count = bytearray(), False, 0
         while True:
             done, event = yield (RECEIVE, SILENCE_MS)
-            if count and (not done or isinstance(event, list)):
+            if is_shown and count and (not done or isinstance(event, list)):
                 yield (WRITE, "", count)
                 count = 0
             if not done:
@@ -61,7 +61,8 @@ class Distant:
                 count += len(event)
                 if len(said) < self._keep:
                     said.extend(event.encode())
-                yield (WRITE, event)
+                if is_shown:
+                    yield (WRITE, event)
             elif isinstance(event, list):
                 said = bytearray()      # another attempt begins anew
                 yield (TELL, event[0])

@@ -16,7 +16,7 @@ class History:
         self._turns = []                # [[message, ...], bytes]
         self.turn = []                  # messages of the turn under way
         self.answering = 0              # who answers in it (core/chain.py): its later rounds stay there, or rules and a model would take turns
-        self.is_nested = False          # of a composite tool: only a model can follow its instruction
+        self.is_nested = False          # of a tool: only a model can answer it, and nothing of the answer is shown
         self._ids = 0
         self.preface = []               # messages before all others: what files of the agent's say now
         self.is_restored = False        # what was said in earlier sessions has been looked for

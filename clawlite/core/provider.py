@@ -115,7 +115,7 @@ class Provider:
         last = self._token
         key = yield from self._credential(meter)
         meter.sent(self)
-        incoming = _Incoming(self)
+        incoming = _Incoming(self, not history.is_nested)
         left = lambda: max(1, due_ms - meter.now_ms())
         try:
             status, headers, body = yield from exchange(self.where, self._parts(key, prefix, body, allowed), self.keep * _KEPT_OF_BODY, incoming.begin,
@@ -132,7 +132,7 @@ class Provider:
             answer = incoming.answer or self.codec.whole(without(key, body))
         except Exception as e:
             incoming.stream = incoming.answer = None    # a board may need their room to count what was used
-            if incoming.shown:
+            if incoming.is_shown and incoming.shown:
                 if not incoming.ends_line:
                     yield (WRITE, "\n")
                 yield (WRITE, "", incoming.count + (not incoming.ends_line))
@@ -142,7 +142,7 @@ class Provider:
                 e.message = without(key, e.message)
             raise
         answer.shown = incoming.shown > 0
-        if answer.shown and not incoming.ends_line:
+        if incoming.is_shown and answer.shown and not incoming.ends_line:
             yield (WRITE, "\n")
         yield from self._spend(meter, answer.input_tokens, answer.output_tokens, asked, incoming.shown or len(answer.text.encode()))
         if answer.shown:                # now, when a board has dropped what read the answer
@@ -219,11 +219,13 @@ class _Incoming:
 
     is_answer  bool, an answer has begun, and costs
     answer     ``wire.Answer``, once a stream is whole
-    shown      bytes of its text that were shown, count: as characters; ends_line: with an end of line behind them
+    is_shown   bool, its text is shown as it comes
+    shown      bytes of its text that came, count: as characters; ends_line: with an end of line behind them
     """
 
-    def __init__(self, provider):
+    def __init__(self, provider, is_shown: bool):
         self._provider = provider
+        self.is_shown = is_shown
         self.stream = None
         self.is_answer = False
         self.answer = None
@@ -254,7 +256,8 @@ class _Incoming:
             self.shown += len(text)
             self.count += len(event[1])
             self.ends_line = event[1].endswith("\n")
-            yield (WRITE, event[1])
+            if self.is_shown:
+                yield (WRITE, event[1])
             event = self.stream.next_event()
         return False
 

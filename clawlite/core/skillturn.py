@@ -1,5 +1,5 @@
 """Turns that a skill begins (CKP 0.2.0, 5.5): of a person's ``/NAME``, and of a composite tool, with a history of its own."""
-from clawlite.core.effect import SAY, WRITE
+from clawlite.core.effect import SAY
 from clawlite.core.errors import ClawError, InvalidParams, ParseError
 from clawlite.core.history import History
 from clawlite.core.skill import PREFIX, begun, find, skills, value_of
@@ -48,7 +48,7 @@ def alone(agent, tool, arguments: dict):
         effect = work.send(None)
         while True:
             try:
-                value = None if effect[0] == WRITE or effect[0] == SAY else (yield effect)
+                value = None if effect[0] == SAY else (yield effect)
             except ClawError as e:      # a person said no
                 effect = work.throw(e)
             else:

@@ -53,7 +53,7 @@ RARE = {
     "logfile": {"device": "Device.keep"},
     "line": {"device": "Device.heed"},
     "retry": {"tools": "_run"},
-    "talk": {"device": "Device.show_person Device.ask_anew Device.person_typed", "stdio": "Stdio.has_more Stdio._typed_event", "agent": "Agent.chain"},
+    "talk": {"device": "Device.show_person Device.ask_anew Device.person_typed Device.take_early", "stdio": "Stdio.has_more Stdio._typed_event", "agent": "Agent.chain"},
     "failing": {"lifecycle": "Lifecycle.fail", "device": "Device.press Device.stumbled Device.failed Device.too_long", "handlers": "Handlers._failure",
                 "tools": "_denied refused _told _cut _of_failure"},
     "conditions": {"policy": "normalise is_within roots_of paths_of entry_of strictest decide_all virtual holds", "tools": "_decide _real applies"},
@@ -62,11 +62,11 @@ RARE = {
     "damage": {"image": "_cut _outside", "errors": "ImageError CBORError ImageMismatch StoreError QueryFailed"},
     "handshake": {"session": "Session._initialize Session._level Session.__init__", "calls": "Calls.__init__", "device": "Device.begin_session"},
     "methods": {"rpc": "notification", "session": "Session._other Session._serves Session._refusal Session._not_found Session._beat Session._shutdown",
-                "calls": "Calls.answer"},
+                "calls": "Calls.answer", "agent": "Agent.catch_up"},
     "onrecord": {"recall": "Recall.find Recall._shed Recall.check_room"},
     "refusing": {"session": "Session._batch Session.too_long Session.excuse", "calls": "_refuse", "rpc": "unreadable id_of is_id Batch _parse_other"},
-    "taking": {"shedding": "reach", "console": "Console.__init__ Console.greet Console._take Console._begin Console._command Console._answer Console.not_text Console.interrupt",
-               "history": "History.begin History.restore", "chain": "_provider Chain.__init__ Chain.text _unseen"},
+    "taking": {"shedding": "reach", "console": "Console.__init__ Console.greet Console._take Console._begin Console._answer Console.not_text Console.interrupt",
+               "history": "History.begin History.restore", "chain": "_provider Chain.__init__ Chain.text"},
     "request": {"provider": "Provider.__init__ Provider._parts Provider.headers Provider._fitting Provider._credential", "exchange": "head hosted", "net": "Net._begin",
                 "http1": "request", "meter": "Meter.allowed Meter.pause Meter.sent", "openai": "Codec.messages"},
     "shortage": {"agent": "Agent.cancel", "console": "Console.go_on", "stdio": "Stdio.spoil", "frame": "Framer.lose"},
@@ -85,9 +85,11 @@ RARE = {
 }
 # Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first; and what some lines of a person need, and each of some people.
 STAY = ("faults", "denials", "damage", "escaping")
+FIRST = ("record", "outlook", "clock", "jsonvalue", "appendlog")        # loaded before what imports them: it would nest
 STAGES = ("request", "incoming", "calling")     # one at a time is in memory (stages.py)
 WITH_A_STAGE = ("answering", "writing", "spending")         # until the next is loaded
 CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them
+ITERATED = ("known", "checks")          # their generators are for loops; those of all others are for Agent.drive
 ENTRIES = ("main",)                     # what a board starts by name
 KEEP_SENTENCES = ("main", "errors")     # said when nothing else works
 SEEN_BY_MAKERS = ("pins",)              # handlers in tools.py get one as ``board``
@@ -134,6 +136,9 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict]:
     if taken := sorted(set(own) & set(apis.names_of())):
         raise LinkError(f"{taken[0]}: MicroPython has a module of that name, which is never linked")
     linker = Linker(own, UNITS, CALLED_BY_NAME)
+    for name, module in linker.modules.items():
+        if name not in ITERATED:
+            _Delegate().visit(module.tree)
     sentences = take_out({name: module.tree for name, module in linker.modules.items()}, KEEP_SENTENCES)
     trees = {name: ast.parse(text) for name, text in linker.link().items()}
     split(trees, {group: [linker.place(module, name) for module, names in of.items() for name in names.split()] for group, of in RARE.items()},
@@ -142,9 +147,37 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict]:
     _enter(trees["base"], linker.new_names["memory", "_OCCASIONAL"],
            [group for group in RARE if group not in STAY + STAGES + WITH_A_STAGE and group not in linker.modules and group not in UNITS])
     _enter(trees["base"], linker.new_names["memory", "_STAGES"], STAGES + WITH_A_STAGE)
+    _load_first(trees)
     asked = apis.uses(trees)
     rename(trees, CALLED_BY_NAME + ENTRIES + tuple(more), SEEN_BY_MAKERS)
     return {name: ast.unparse(tree) for name, tree in trees.items()}, sentences, asked
+
+
+class _Delegate(ast.NodeTransformer):
+    """Hands the generators that others wait for to ``Agent.drive``, which resumes each from its own loop.
+
+    With ``yield from``, each level takes some 200 bytes of a board's stack whenever the innermost is resumed.
+    """
+
+    def visit_YieldFrom(self, node):
+        return ast.copy_location(ast.Yield(self.visit(node.value)), node)
+
+
+def _load_first(trees: dict) -> None:
+    """Let each import in a function be preceded by those of what the module imports in its turn, which would nest in it.
+
+    An import takes some 700 bytes of a board's stack, and what imports another one holds them meanwhile.
+    Only of those in FIRST, which import nothing more and which no image lacks (slot.py).
+    """
+    needs = {name: [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module in FIRST] for name, tree in trees.items()}
+    for tree in trees.values():
+        for node in ast.walk(tree):
+            for field in ("body", "orelse", "finalbody") if not isinstance(node, ast.Module) else ():
+                body = getattr(node, field, None)
+                for at in range(len(body) - 1, -1, -1) if isinstance(body, list) else ():
+                    first = needs.get(getattr(body[at], "module", None), ())
+                    body[at:at] = [ast.fix_missing_locations(ast.Expr(ast.Call(ast.Name("__import__", ast.Load()), [ast.Constant(name)], [])))
+                                   for name in first]
 
 
 def _enter(base, name: str, groups) -> None:

@@ -33,6 +33,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.guarding = Guarding(device, image, folder)
     device.agent = Agent(image, 0, _MAX_TASKS)
     device.agent.kept = device.kept
+    device.agent.later = []
     UNWINDING.append(True)
     device.agent.codecs = (loads, dumps)
     device.folder = folder

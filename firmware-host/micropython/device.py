@@ -14,7 +14,7 @@ from clawlite.core.frame import TEXT, TOO_LONG
 from clawlite.core.text import decode_utf8
 from jsontext import loads
 from memory import drop
-from shedding import once, shed
+from shedding import overcome, shed
 from stdio import MAX_LINE
 
 _LEAVE_MS = 2000
@@ -71,6 +71,7 @@ class Device:
             del begin
             drop()
             gc.threshold(gc.mem_free() // 3)    # sooner than when all is full: what lives then lies closer together
+            error = None
             while self.code is None:
                 if ready and self.agent.is_ready:
                     ready()
@@ -79,12 +80,20 @@ class Device:
                     if self.short:
                         shed(self)
                         gc.collect()    # here: further down the stack lies what was just dropped
-                    once(self)
+                    if self.short or error:
+                        overcome(self, error)
+                    error = None
+                    self.step()         # of a board's stack a turn needs most: no call stands between this loop and it for nothing
                     self.short = 0
                 except MemoryError:
                     self.short += 1
+                    error = None
                     if self.short > _MOST_SHORT:        # nothing is left to get over it with
                         raise
+                except (Exception, KeyboardInterrupt) as e:
+                    if e is error:      # it cannot be got over
+                        raise
+                    error = e
         except KeyboardInterrupt:       # another one at once
             self.code = 130
         finally:
@@ -120,6 +129,38 @@ class Device:
             self.code = 130
 
     def step(self):
+        """Deal with what has come, do what time asks for, and wait for what comes next."""
+        if self.stdio.line:
+            self.heed(self.stdio.line)
+            self.stdio.line.tick()
+            self.stdio.feed(b"")
+        event = self.stdio.next_event()
+        while event:
+            self.heard = event[0]
+            if event[0] == TEXT:
+                self.person_typed(event[1], self.now_ms(), False)
+            else:
+                self.event(event[0], event[1], self.now_ms())
+            self.heard = None
+            self.settle()
+            drop()
+            event = self.stdio.next_event()
+        if self.stdio.line:
+            self.heed(self.stdio.line)
+        if self.stdio.at_end:
+            self.end_of_input()
+        now = self.now_ms()
+        self.agent.tick(now)
+        if self.session:
+            self.session.tick(now)
+        if self.net:
+            self.net.tick()
+        if self.wifi:
+            self.wifi.tick(now)
+        self.settle()
+        self.stdio.pump()
+        if self.code is not None:
+            return
         wait = -1
         for at in (self.agent.deadline(), self.session.deadline() if self.session else None, self.handlers.deadline(),
                    self.stdio.deadline(), self.net.deadline() if self.net else None, self.wifi.deadline() if self.wifi else None):
@@ -135,35 +176,19 @@ class Device:
         else:
             for polled in self.stdio.poll.poll(wait if 0 <= wait < _LONGEST_MS else _LONGEST_MS):
                 if polled[0] is self.stdio.input:
-                    self.take(self.stdio.read(), False)
+                    self.stdio.feed(self.stdio.read())
                 else:
                     self.net.ready(polled[0])
-        if self.stdio.at_end:
-            self.end_of_input()
-        now = self.now_ms()
-        self.agent.tick(now)
-        if self.session:
-            self.session.tick(now)
-        if self.net:
-            self.net.tick()
-        if self.wifi:
-            self.wifi.tick(now)
-        if self.stdio.line:
-            self.stdio.line.tick()
-            self.take(b"", False)
-        self.settle()
-        self.stdio.pump()
 
-    def take(self, data: bytes, early: bool):
-        """Hand in what has come; early: before a question was put, which it does not answer then."""
+    def take_early(self, data: bytes):
+        """Hand in what came before a question was put, which it does not answer."""
         self.stdio.feed(data)
         event = self.stdio.next_event()
         while event:
-            self.event(event[0], event[1], early)
-            self.heard = None
-            if not early:
-                self.settle()
-                drop()
+            if event[0] == TEXT:
+                self.person_typed(event[1], self.now_ms(), True)
+            else:
+                self.event(event[0], event[1], self.now_ms())
             event = self.stdio.next_event()
         if self.stdio.line:
             self.heed(self.stdio.line)
@@ -190,13 +215,10 @@ class Device:
         elif self.agent.lifecycle.state == "STOPPED":
             self.code = 0
 
-    def event(self, kind: int, data: bytes, early: bool):
-        now = self.now_ms()
-        self.heard = kind
+    def event(self, kind: int, data: bytes, now: int):
+        """Take a record, or a line that is too long."""
         if kind == TOO_LONG:
             self.too_long(data)
-        elif kind == TEXT:
-            self.person_typed(data, now, early)
         else:
             if b'"claw.clock"' in data:
                 from settime import heard
@@ -232,14 +254,20 @@ class Device:
 
     def settle(self):
         """Carry out effects, and step handlers, until nothing is left to do now."""
+        agent = self.agent
         while True:
-            effect = self.doing = self.agent.next_effect()
-            while effect:
+            while True:
+                while agent.later:      # here, where little stack is in use: a turn needs most of it
+                    task, value, error = agent.later.pop(0)
+                    agent.drive(task, value, error, self.now_ms())
+                    task = value = error = None
+                effect = self.doing = agent.next_effect()
+                if not effect:
+                    break
                 self.carry_out(effect)
-                effect = self.doing = self.agent.next_effect()
             ended = self.handlers.poll(self.now_ms())
             self.hand_in(ended)
-            if not ended and not self.agent.effects:
+            if not ended and not agent.effects and not agent.later:
                 return
 
     def hand_in(self, ended: list):
@@ -337,7 +365,7 @@ class Device:
         if self.terminal and asking is not self._asked:
             self._asked = asking
             while asking and self.stdio.has_more():
-                self.take(self.stdio.read(), True)
+                self.take_early(self.stdio.read())
 
     def keep(self, event: dict):
         from clawlite.core.clock import iso8601

@@ -1,4 +1,4 @@
-"""A round of a board's loop, and what comes first after one that memory did not do for (docs/adr/0073).
+"""What comes first after a round of a board's loop that memory did not do for, or that an error ended (docs/adr/0073).
 
 The loop has unwound: nothing is left on its stack.  What is dropped here is free before anything is loaded (shortage.py).
 """
@@ -6,30 +6,25 @@ import gc
 import sys
 
 from clawlite.core import effect as E
-from clawlite.core.handlers import end
 from memory import REMOTE, drop, stage
 
 _PLACES = 128                   # of sys.modules, at most
 _LOAD_BYTES = 4096              # as in main.py
 
 
-def once(device):
-    """One round of the loop; after one that memory did not do for, first what gets over that."""
-    try:
-        if device.short:
-            stage("shortage").recover(device)
-            drop()
-            device.short = 0
-            device.take(b"", False)
-        device.step()
-    except KeyboardInterrupt:
-        device.short = device.short or 1        # without memory for that, all is ended
+def overcome(device, error):
+    """Get over a round that memory did not do for, or that *error* ended: Ctrl-C, or a failure; None for no other."""
+    if device.short:
+        stage("shortage").recover(device)
+        drop()
+        device.short = 0
+    if isinstance(error, KeyboardInterrupt):
+        device.short = 1                # without memory for that, all is ended
         device.press()
         device.settle()
-    except MemoryError:
-        raise
-    except Exception as e:
-        device.stumbled(e)
+        device.short = 0
+    elif error:
+        device.stumbled(error)
 
 
 def shed(device):
@@ -47,8 +42,8 @@ def shed(device):
     for number in device.agent.tasks:         # nothing here takes memory: there may be none before they are gone
         task = device.agent.tasks[number]
         if again or not task.approval:
-            end(task.generator)
-            task.generator = None
+            task.close()
+    device.agent.later.clear()      # none of those waits for a person
     device.safe()
     if device.agent.prepare and (again or not device.agent.waiting):
         if device.net:

@@ -1,12 +1,14 @@
 """A board's stack: what stands for it on the unix port, and that what boards do fits into it."""
+import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
 
 from clawlite.core.cbor import MAX_DEPTH
-from clawlite.core.errors import ClawError
-from clawlite.host import board_stack
+from clawlite.core.errors import ClawError, unexpected
+from clawlite.host import board_stack, build, new
 from clawlite.host.imagefile import encode
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -93,3 +95,42 @@ def test_nested_cbor_takes_no_stack(micropython, tmp_path, container):
     (tmp_path / "nested").write_bytes(encode(value))
     done = run(micropython, tmp_path, DECODE, PICO, tmp_path / "nested", path=f"{ROOT}:.frozen")
     assert done.stdout == f"{MAX_DEPTH}\n", done.stderr
+
+
+DIALOGUE = b"is the soil dry?\ny\nis the soil dry?\nwater the plants for 90 seconds\n/tools\n/trace 3\n/status\n/quit\n"
+
+
+@pytest.fixture(scope="module")
+def greenhouse(tmp_path_factory):
+    """Return the image of the template greenhouse that asks no model."""
+    folder = tmp_path_factory.mktemp("project") / "greenhouse"
+    new.new(str(folder), offline=True)
+    return build.build(str(folder))["file"]
+
+
+def talked(micropython, tree, image, folder, free: int):
+    shutil.copytree(os.path.dirname(image), folder / "agent")
+    return subprocess.run([micropython, *board_stack.arguments(free), tree / "start.py", folder / "agent/claw.cbor"], input=DIALOGUE,
+                          capture_output=True, timeout=120, env={"MICROPYPATH": f"{tree}:.frozen"})
+
+
+def test_the_greenhouse_does_its_dialogue_with_a_quarter_of_a_picos_stack_free(micropython, tree, greenhouse, tmp_path):
+    done = talked(micropython, tree, greenhouse, tmp_path, PICO)
+    said = done.stdout.decode()
+    assert done.returncode == 0 and done.stderr == b"" and "stack" not in said, (said, done.stderr)
+    for text in ("I would water it for 3 seconds", "Watered for 3 s", "The soil is wet enough", "expected at most 60, got 90", "approval: the person approved",
+                 "READY, level 2"):
+        assert text in said, said
+
+
+def test_a_turn_that_the_stack_does_not_do_for_says_so_and_the_agent_goes_on(micropython, tree, greenhouse, tmp_path):
+    done = talked(micropython, tree, greenhouse, tmp_path, PICO - 400)
+    said = done.stdout.decode()
+    assert done.returncode == 0 and b"Traceback" not in done.stderr, (said, done.stderr)
+    assert "the stack of this device ran out" in said and "bug" not in said + done.stderr.decode() and "Watered for 3 s" in said, said
+
+
+def test_a_stack_that_ran_out_is_no_bug_of_ours():
+    error = unexpected(RuntimeError("maximum recursion depth exceeded"))
+    assert error.message == "the stack of this device ran out" and "bug" not in error.hint and error.hint
+    assert "bug" in unexpected(RuntimeError("something else")).hint
