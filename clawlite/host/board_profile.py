@@ -97,6 +97,7 @@ class Profile(Strict):
     sources: Annotated[list[Text], Meta(min_length=1)]
     heap_bytes: Count | None = None         # free for our code and data when MicroPython has started
     flash_bytes: Amount | None = None       # of the file system that the agent lies in; absent: more than an agent needs
+    stack_bytes: Count | None = None        # of C stack that Python code has (docs/adr/0080)
     usb: list[USBId] | None = None          # of its serial device
     chip: Literal["rp2040", "rp2350", "esp32", "esp32s3", "esp32c3", "esp32c6"] | None = None   # whose firmware it takes (firmware_file.py)
     api: Text | None = None                 # the stub package of its firmware, in apis.json

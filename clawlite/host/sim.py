@@ -16,6 +16,7 @@ import tty
 
 from clawlite.core.errors import ClawError
 from clawlite.host import boards
+from clawlite.host.board_stack import scaled
 from clawlite.host.programs import program
 from clawlite.host.sim_relay import Relay
 
@@ -102,6 +103,7 @@ class Sim:
     """One virtual board: ``with Sim() as board:`` it runs, and ``board.path`` is its port.
 
     board   a profile whose runtime is micropython; its ``heap_bytes``, if it has one, is the heap's size
+            its ``stack_bytes``, less a quarter, is what boot.py and main.py have of stack, else all that the unix port has
     heap    size of the heap, "96k" or "2M", or None; a word has 64 bits here, on a board 32
     link    path of a symbolic link to the port, the same over runs, or None
     folder  the board's file system, kept; None: a temporary one, removed at the end
@@ -117,6 +119,7 @@ class Sim:
             raise ClawError(f"--heap: expected a size as 96k or 2M, got {heap}")
         size = heap or profile.get("heap_bytes")
         self._options = ["-X", f"heapsize={size}"] if size else []
+        self._stack = scaled(profile["stack_bytes"]) if profile.get("stack_bytes") else None
         self.board = board
         self.link = os.path.abspath(link) if link else None
         self.folder = os.path.abspath(folder) if folder else None
@@ -146,7 +149,7 @@ class Sim:
             else:
                 self.folder = tempfile.mkdtemp(prefix="clawlite-sim-")
             self._file = register(self.facts)
-            relay = Relay(self._command, self.folder, self._options, *self._ends, self._wake[0], self._on_start)
+            relay = Relay(self._command, self.folder, self._options, *self._ends, self._wake[0], self._on_start, self._stack)
             self._thread = threading.Thread(target=self._serve, args=(relay,), daemon=True)
             self._thread.start()
             if not self._up.wait(_START_S):

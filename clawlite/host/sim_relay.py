@@ -17,6 +17,7 @@ import termios
 import time
 
 from clawlite.core.errors import ClawError
+from clawlite.host.board_stack import FUNCTIONS
 from clawlite.host.holders import openings
 
 _PIECE = 4096
@@ -25,7 +26,7 @@ _PATIENCE_S = 0.1               # after that it is asked whether there is a clie
 _AGAIN_MS = 20                  # how often is asked what nothing tells of
 _RAW, _FRIENDLY = b"raw REPL; CTRL-B to exit\r\n>", b'"help()" for more information.\r\n>>> '
 _START = """
-def _start(folder, mark, files):
+def _start(folder, mark, files, free):
     import os, sys, vfs
     del globals()["_start"]
     class Flash:                        # VfsPosix below a folder renames "/a" to itself: both names share one buffer
@@ -47,21 +48,26 @@ def _start(folder, mark, files):
     os.chdir("/")
     del sys.argv[:]
     sys.stdout.write(mark)
-    end = "-"
-    try:
-        for name in files:
-            try:
-                os.stat(name)
-            except OSError:
-                continue
-            execfile(name)
-    except SystemExit:
-        end = "!"
-    except (Exception, KeyboardInterrupt) as e:
-        sys.print_exception(e)
-    finally:
-        sys.stdout.write(mark + end)
-_start(%r, %r, %r)
+    def run():
+        end = "-"
+        try:
+            for name in files:
+                try:
+                    os.stat(name)
+                except OSError:
+                    continue
+                execfile(name)
+        except SystemExit:
+            end = "!"
+        except (Exception, KeyboardInterrupt) as e:
+            sys.print_exception(e)
+        finally:
+            sys.stdout.write(mark + end)
+    if free:
+        _shallow(free, run)
+    else:
+        run()
+_start(%r, %r, %r, %r)
 """
 
 
@@ -73,10 +79,12 @@ class Relay:
     options  list of options for the command
     master, slave   the pseudo-terminal's ends, int; raw
     wake     int, a descriptor that is readable once ``run`` shall end
+    stack    bytes of stack that boot.py and main.py have, or None for all (board_stack.py)
     started  function(error or None), called once: MicroPython runs, or cannot
     """
 
-    def __init__(self, command: str, folder: str, options: list, master: int, slave: int, wake: int, started):
+    def __init__(self, command: str, folder: str, options: list, master: int, slave: int, wake: int, started, stack=None):
+        self._stack = stack
         self._command, self._folder, self._options = command, folder, options
         self._master, self._slave, self._wake, self._started = master, slave, wake, started
         self._stdin, self._feed = os.pipe()
@@ -102,7 +110,7 @@ class Relay:
         if unread:                      # typed ahead of the reset
             self._typed[:0] = os.read(self._stdin, unread)
         self._stdout, theirs = os.pipe()
-        start = _START % (self._folder, self._mark.decode(), files)
+        start = (FUNCTIONS if self._stack else "") + _START % (self._folder, self._mark.decode(), files, self._stack)
         try:
             self._process = subprocess.Popen([self._command, "-i", *self._options, "-c", start], stdin=self._stdin, stdout=theirs,
                                              stderr=theirs, env={"MICROPYPATH": ".frozen:/lib"}, cwd=self._folder)

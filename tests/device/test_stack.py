@@ -5,6 +5,9 @@ import shutil
 import subprocess
 
 import pytest
+import slot_board
+
+from sims import Client, simulated
 
 from clawlite.core.cbor import MAX_DEPTH
 from clawlite.core.errors import ClawError, unexpected
@@ -134,3 +137,19 @@ def test_a_stack_that_ran_out_is_no_bug_of_ours():
     error = unexpected(RuntimeError("maximum recursion depth exceeded"))
     assert error.message == "the stack of this device ran out" and "bug" not in error.hint and error.hint
     assert "bug" in unexpected(RuntimeError("something else")).hint
+
+
+def test_the_whole_boot_has_a_quarter_of_a_picos_stack_free(micropython, mpy_cross, tmp_path):
+    board = slot_board.Board(slot_board.contents_of_any(tmp_path), tmp_path)
+    board.flash("1.0.0")
+    (tmp_path / "start.py").write_text(slot_board.START)
+    done = subprocess.run([micropython, *board_stack.arguments(PICO), tmp_path / "start.py", board.root], input=b"hello\n", capture_output=True,
+                          timeout=120, env={"MICROPYPATH": ".frozen"})
+    assert (done.stdout.decode(), done.stderr) == (slot_board.WINDOW + slot_board.ready("1.0.0"), b"")
+
+
+def test_a_virtual_board_has_the_stack_of_the_board_that_it_stands_for(micropython, tmp_path):
+    for board, least, most in (("pico", 18, 24), ("sim", 150, 250)):
+        with simulated(tmp_path / board, RECURSE, board=board) as running, Client(running.path) as client:
+            depth = int(client.expect(b" maximum").split()[-1])
+            assert least < depth < most, depth

@@ -128,11 +128,11 @@ def mistakes(tmp_path, old: str, new: str) -> str:
     ("10C4:EA60", "10c4:ea60", 'boards/mine.toml:9: usb[0]: expected vendor and product in hex, such as "2E8A:0005", found "10c4:ea60" - write "10C4:EA60"'),
     ('"log", ', '"logs", ', 'did you mean "log"?'),
     ('"ram_bytes", "heap_bytes"', '"ram_byte", "heap_bytes"', 'boards/mine.toml:13: unchecked[0]: a profile has no field "ram_byte" - did you mean "ram_bytes"?'),
-    ('adc = ["32-39"]', 'adc = ["39-32"]', 'boards/mine.toml:42: pins.adc[0]: expected a pin or a range of pins up to 65535, such as "4" or "0-22", found "39-32"'),
+    ('adc = ["32-39"]', 'adc = ["39-32"]', 'boards/mine.toml:43: pins.adc[0]: expected a pin or a range of pins up to 65535, such as "4" or "0-22", found "39-32"'),
     ('[pins.reserved]', '[pins.pwm_shared]\n"12-13" = "18-20"\n\n[pins.reserved]', 'pins.pwm_shared["12-13"]: expected as many pins as 12-13 are, such as "16-28" for "0-12", found "18-20"'),
     ('"6-11" =', '"6..11" =', 'pins.reserved["6..11"]: expected a pin or a range of pins'),
-    ('links = ["wifi"]', 'links = ["lora"]', 'boards/mine.toml:27: network.links[0]: expected "ethernet" or "wifi", found "lora"'),
-    ("[network]", "[network", "boards/mine.toml:26: not TOML: "),
+    ('links = ["wifi"]', 'links = ["lora"]', 'boards/mine.toml:28: network.links[0]: expected "ethernet" or "wifi", found "lora"'),
+    ("[network]", "[network", "boards/mine.toml:27: not TOML: "),
 ])
 def test_mistakes_in_a_profile(tmp_path, old, new, said):
     assert said in mistakes(tmp_path, old, new)
