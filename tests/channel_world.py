@@ -103,7 +103,9 @@ class World:
         self.poll()
 
     def opened(self) -> Channels:
-        """Return the agent's channels anew, as after a restart."""
+        """Return the agent's channels anew, as after a restart: the process before has ended."""
+        if getattr(self, "channels", None):
+            self.channels.close()
         self.channels = Channels(self.agent, lambda: self.ms, self.wall_ms, self._draw, str(self.state), self.wake and self.wake[1], True)
         return self.channels
 

@@ -181,7 +181,9 @@ class Channel:
         if self.kind in (CRON, WEBHOOK):
             raise InvalidParams("channel: %s is of type %s, which carries nothing to anybody by itself" % (self.name, KINDS[self.kind]), "write to another channel")
         if self._source is None:
-            raise ClawError("channel %s is not open" % self.name, "look for channel.trouble in the log")
+            owner = self.channels.owner
+            raise ClawError("channel %s is not open%s" % (self.name, ": it belongs to %s" % owner if owner else ""),
+                            "look for channel.trouble in the log")
         to = self._source.recipient(chat)
         if to is None:
             known = chat in self._spoke if self.access.mode == OPEN else self.access.role(chat) is not None

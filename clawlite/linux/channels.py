@@ -4,12 +4,14 @@
 
 1. The loop asks ``deadline`` and calls ``poll`` and ``settled``; nothing here waits.  2. A conversation is one actor's of one channel; a
 trigger's run has none.  3. What asks first is put to the console and to the admins of the channel that it came by; only they approve.
-4. The console's channel is here for its rate, and for the actors that an operator names (docs/adr/0044).
+4. Of all processes that share a state folder one has the channels, until it ends (channel_lock.py).
+5. The console's channel is here for its rate, and for the actors that an operator names (docs/adr/0044).
 """
 from clawlite.core.errors import InvalidParams, PolicyDenied
 from clawlite.core.image import CHANNELS
 from clawlite.linux.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
-from clawlite.linux.channel import CLI, MAX_ACTOR, Channel
+from clawlite.linux.channel import CLI, MAX_ACTOR, TRY_AGAIN_MS, Channel
+from clawlite.linux.channel_lock import ChannelLock
 
 
 class Channels:
@@ -25,8 +27,11 @@ class Channels:
 
     def __init__(self, agent, now_ms, wall_ms, draw, folder=None, wake=None, tells: bool = False):
         self.agent, self.now_ms, self.wall_ms, self.folder, self.wake, self.tells = agent, now_ms, wall_ms, folder, wake, tells
+        self._draw = draw
         self.all = [Channel(self, record, draw) for record in agent.image.section(CHANNELS)]
         self._consoles = [channel for channel in self.all if channel.kind == CLI]
+        self._lock, self._is_ours, self._try_ms = ChannelLock(folder), False, 0
+        self.owner = ""                 # who has the channels, while this process has not
         self.runs = {}                  # number of a task -> (channel, key, job)
         self.lasts = len(self._consoles) < len(self.all)
         self._announced = set()
@@ -34,9 +39,39 @@ class Channels:
 
     def poll(self):
         """Take what has come, and begin what is due."""
+        if not self.lasts or not self.agent.is_ready or not self._is_ours and not self._take():
+            return
         for channel in self.all:
-            if channel.kind != CLI and self.agent.is_ready:
+            if channel.kind != CLI:
                 channel.poll()
+
+    def _take(self) -> bool:
+        """Return whether the channels are this process' now; what it knows of them is what the last owner left."""
+        if self.now_ms() < self._try_ms:
+            return False
+        self._try_ms = self.now_ms() + TRY_AGAIN_MS
+        try:
+            owner, hint = self._lock.take(), ""
+        except OSError as e:
+            owner, hint = "nobody: %s" % e.strerror, "make the state folder writable"
+        if owner:
+            if owner != self.owner:
+                self.owner = owner
+                self._say_not_ours(owner, hint)
+            return False
+        if self.owner:                  # another process has moved on what these read at the start
+            self.owner = ""
+            section = self.agent.image.section(CHANNELS)
+            self.all = [old if old.kind == CLI else Channel(self, record, self._draw)
+                        for old, record in zip(self.all, section)]
+        self._is_ours = True
+        return True
+
+    def _say_not_ours(self, owner: str, hint: str):
+        """Say once who has the channels: in the log, to the console, and to whoever started this process."""
+        first = [channel for channel in self.all if channel.kind != CLI][0]
+        first.trouble("the channels of this agent belong to %s, which has the same state folder; they begin here when it ends" % owner,
+                      hint or "end it, or give this one another folder with CLAWLITE_STATE")
 
     def settled(self):
         """Put what waits for approval to those who may approve it."""
@@ -49,12 +84,15 @@ class Channels:
 
     def deadline(self):
         """Return the monotonic time of the next ``poll`` that matters, or None."""
+        if self.lasts and self.agent.is_ready and not self._is_ours:
+            return self._try_ms
         times = [channel.deadline() for channel in self.all] if self.agent.is_ready else []
         return min([at for at in times if at is not None], default=None)
 
     def close(self):
         for channel in self.all:
             channel.close()
+        self._lock.release()
 
     # -- what the core asks
 

@@ -36,7 +36,7 @@ def image(folder, specs: dict, settings: str = ""):
     return path
 
 
-@pytest.mark.parametrize("specs, before, after", [({}, [], []), ({"tick": CRON}, ["channel", "channels", "channel_state"], ["cron"])])
+@pytest.mark.parametrize("specs, before, after", [({}, [], []), ({"tick": CRON}, ["channel", "channels", "channel_lock", "channel_state"], ["cron"])])
 def test_nothing_is_loaded_that_is_not_declared(tmp_path, specs, before, after):
     path = image(tmp_path, specs)
     done = subprocess.run([sys.executable, "-c", LOADS % (str(path), str(path.parent))], env=environment(tmp_path), capture_output=True, text=True, timeout=300)

@@ -1,4 +1,6 @@
 """Channels of type cron: what runs, what was missed, what overlaps, on a clock that the test moves."""
+import os
+
 import pytest
 from channel_world import EPOCH_S, World
 
@@ -99,6 +101,7 @@ def test_a_clock_that_goes_back_repeats_nothing_unless_it_was_wrong(tmp_path):
 def test_the_clock_is_looked_at_once_a_minute(tmp_path):
     of = world(tmp_path, "0 0 1 1 *")
     assert of.channels.deadline() == of.ms + 60000
+    of.channels.close()
     of = world(tmp_path)
     of.ms = 59400
     assert of.channels.deadline() == 60000
@@ -137,6 +140,24 @@ def test_nothing_begins_while_the_agent_is_not_ready(tmp_path):
     of.agent.stop(0, lambda *_: None, of.ms)
     of.move(120000)
     assert turns(of) == 0 and of.channels.deadline() is None
+
+
+def test_of_two_processes_one_runs_a_schedule_and_the_other_goes_on_when_it_ends(tmp_path):
+    """Two agents on one state folder: each time of the schedule begins one turn, whoever has the channels."""
+    one = world(tmp_path)
+    one.move(60000)
+    two = world(tmp_path)
+    two.ms = one.ms
+    for _ in range(3):
+        one.move(60000)
+        two.move(60000)
+    assert (turns(one), turns(two)) == (4, 0)
+    said = two.events("channel.trouble")
+    assert len(said) == 1 and "belong to process %d" % os.getpid() in said[0]["reason"]
+    one.channels.close()
+    two.move(60000)
+    assert turns(two) == 1
+    two.channels.close()
 
 
 def test_a_time_zone_that_nobody_knows():

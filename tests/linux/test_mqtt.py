@@ -46,6 +46,7 @@ class Line:
         thread, source._client._reconnect_on_failure = source._client._thread, False
         source._client.socket().shutdown(socket.SHUT_RDWR)
         thread.join()
+        self.world.channels._lock.release()     # as the kernel does
 
     def said(self) -> list:
         return [text for _, text, _ in self.peer.heard]
