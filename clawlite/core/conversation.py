@@ -42,18 +42,25 @@ def restore(place: tuple, history, keep_bytes: int):
             yield _told(e, "what was said before is not known")
 
 
-def keep(place: tuple, history):
-    """A generator of effects that stores the turn that has ended; one that is too long for the store without what its tools gave."""
+def keep(place: tuple, history, end: tuple = None):
+    """A generator of effects that stores the turn that has ended; one that is too long for the store without what its tools gave.
+
+    end  an effect that comes as soon as the turn is stored, or cannot be: the end of the answer; before what compacts the store
+    """
     turn = history.turn
     try:
         try:
             stored = yield from ask("store", *place, (None, [_entry(message) for message in turn]))
         except InvalidParams:
             stored = yield from ask("store", *place, (None, [_entry(turn[0]), _entry(turn[-1])]))
+        if end:
+            end = yield end
         if stored.get("is_full"):
             from clawlite.core.memory_methods import compact
             yield from compact(*place)
     except ClawError as e:
+        if end:
+            yield end
         if not history.is_told:
             history.is_told = True
             yield _told(e, "this is forgotten when the agent ends")
