@@ -45,12 +45,12 @@ def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bo
 
 def _functions() -> dict:
     """Return {suite: [function]}."""
-    from clawlite.host import bench_board, bench_heap, bench_memory, bench_micropython, bench_promises, bench_provider, bench_sandbox, bench_serve, bench_stores, \
+    from clawlite.host import bench_board, bench_heap, bench_memory, bench_micropython, bench_promises, bench_provider, bench_sandbox, bench_serve, bench_stack, bench_stores, \
         bench_suites, bench_triggers
     return {"build": [bench_suites.build], "load": [bench_suites.load], "ready": [bench_serve.ready],
             "decision": [bench_suites.decision], "call": [bench_suites.call, bench_serve.call],
             "turn": [bench_suites.turn, bench_micropython.turn], "netrules": [bench_suites.netrules], "scan": [bench_suites.scan],
-            "micropython": [bench_micropython.calls, bench_heap.turns, bench_board.grows, bench_board.grows_asked, bench_board.refused, bench_board.words32, bench_stores.stores],
+            "micropython": [bench_micropython.calls, bench_heap.turns, bench_board.grows, bench_board.grows_asked, bench_board.refused, bench_board.words32, bench_stores.stores, bench_stack.stack],
             "provider": [bench_provider.provider], "memory": [bench_memory.memory], "triggers": [bench_triggers.triggers],
             "sandbox": [bench_sandbox.sandbox], "boards": [bench_promises.boards]}
 

@@ -49,7 +49,7 @@ def _profiles() -> set:
 
 
 HAS_WORDS32 = {40} if (ROOT / bench_board.PORT).exists() else set()
-TARGETS = {"call": {2.5, 2.0, 6.0}, "load": {0.3}, "ready": {12.0, 4.0}, "decision": {1.2}, "netrules": {50}, "scan": {5}, "micropython": {64, 96, 56, 24, 1} | HAS_WORDS32, "provider": {45, 2500, 1.5, 3, 14},
+TARGETS = {"call": {2.5, 2.0, 6.0}, "load": {0.3}, "ready": {12.0, 4.0}, "decision": {1.2}, "netrules": {50}, "scan": {5}, "micropython": {64, 96, 56, 24, 1, 9300} | HAS_WORDS32, "provider": {45, 2500, 1.5, 3, 14},
            "memory": {40, 500, 3000, 1600, 10}, "triggers": {1000}, "sandbox": {150} | _profiles(), "boards": {12, 1, 0, 15, 8192, 100}}
 
 
