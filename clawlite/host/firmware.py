@@ -94,7 +94,7 @@ ENTRIES = ("main",)                     # what a board starts by name
 KEEP_SENTENCES = ("main", "errors")     # said when nothing else works
 SEEN_BY_MAKERS = ("pins",)              # handlers in tools.py get one as ``board``
 # No tool of a board connects, and none has a sandbox; ``limits`` here is core/limits.py, and not the unit of that name.
-NOT_ON_BOARDS = ("__init__", "dialect", "encoder", "limits", "netaddress", "netrules", "profile")
+NOT_ON_BOARDS = ("__init__", "defaults", "dialect", "encoder", "netaddress", "netrules", "profile")
 
 
 def sources() -> dict[str, pathlib.Path]:
