@@ -14,14 +14,15 @@ class Guards:
     leaks       [INPUT | OUTPUT, BLOCK | REDACT | WARN], or None
     checks      [most bytes or None, NUL: bool, white space: bool, "utf-8" | "ascii"], or None
     audit       [inputs: bool, outputs: bool, approvals: bool, seconds that records are kept or None, "file" | "sqlite" | "webhook" | "syslog",
-                [address, secret or ""] or None], or None
+                [address, secret or ""] or None, and where the maker says so the MiB that it may have on Linux, 0: no bound], or None
     references  names of secrets that the manifest refers to
     encrypted   bool, the store of secrets must be (aes-256-gcm)
     Raises ``ImageError`` for a section of another shape.
     """
 
     def __init__(self, record: list):
+        audit = (bool, bool, bool, [None, _MANY], str, [None, (str, str)])
         from clawlite.core.header import shaped         # here: a board forgets it, and the shape, when the section is read
         self.injection, self.leaks, self.checks, self.audit, self.references, self.encrypted = shaped(record, (
             [None, (3, _MANY, [(str, str)], [str], 8)], [None, (4, 3)], [None, ([None, _MANY], bool, bool, str)],
-            [None, (bool, bool, bool, [None, _MANY], str, [None, (str, str)])], [str], bool), "the section of guards")
+            [None, audit, audit + (_MANY,)], [str], bool), "the section of guards")

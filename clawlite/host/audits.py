@@ -5,13 +5,21 @@ A policy says ``destination: webhook`` or ``syslog`` and has no field for an add
     webhook     the URL that gets the records; over https when a credential goes with it, or on this machine
     credential  name of the secret that goes there as "Authorization: Bearer ..."
     syslog      "/dev/log" (the default), another socket's path, or "udp://HOST:PORT"
+
+    max_size_mb MiB that the audit may have on Linux: its oldest records go then; 0: no bound; 64 when it is left out (linux/audit.py)
 """
+from typing import Annotated
+
+from msgspec import Meta
+
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.netaddress import address_of, is_loopback
 from clawlite.core.netrules import parse_url
 from clawlite.host.models.common import Strict, Text
 from clawlite.host.problems import quoted
 
+DEFAULT_SIZE_MB = 64            # as linux/audit.py has it
+LEAST_SIZE_MB, MOST_SIZE_MB = 8, 1 << 20        # two segments; 1 TiB
 DESTINATIONS = ("file", "sqlite", "webhook", "syslog")
 SYSLOG = "/dev/log"
 _SYSLOG_PORT = 514
@@ -22,9 +30,13 @@ class AuditSettings(Strict):
     webhook: Text | None = None
     credential: Text | None = None
     syslog: Text | None = None
+    max_size_mb: Annotated[int, Meta(ge=0, le=MOST_SIZE_MB)] | None = None
 
     @staticmethod
     def more(value: dict, report) -> None:
+        size = value.get("max_size_mb")
+        if isinstance(size, int) and 0 < size < LEAST_SIZE_MB:
+            report(("max_size_mb",), "", f"at least {LEAST_SIZE_MB}, or 0 for no bound", size)
         url, place = value.get("webhook"), value.get("syslog")
         if isinstance(url, str):
             parsed = _url(url)
@@ -55,7 +67,8 @@ def _url(text: str) -> tuple | None:
 
 
 def record(manifest, blocks: list) -> list | None:
-    """Return [inputs, outputs, approvals, seconds that records are kept or None, destination, [target, credential] or None].
+    """Return [inputs, outputs, approvals, seconds that records are kept or None, destination, [target, credential] or None],
+    and at its end ``max_size_mb`` where clawlite.toml has it.
 
     blocks  [(policy, its audit), ...]; what cannot be is a problem of *manifest*
     """
@@ -68,8 +81,10 @@ def record(manifest, blocks: list) -> list | None:
     target = _target(manifest, blocks[0][0], first)
     blocks = [block for _, block in blocks]
     kept = [_seconds(block.retention) for block in blocks]
+    size = manifest.settings.audit.max_size_mb
     return [any(block.log_inputs is not False for block in blocks), any(block.log_outputs is True for block in blocks),
-            any(block.log_approvals is not False for block in blocks), None if None in kept else max(kept), first, target]
+            any(block.log_approvals is not False for block in blocks), None if None in kept else max(kept), first, target,
+            *([] if size is None else [size])]
 
 
 def _target(manifest, policy, destination: str) -> list | None:

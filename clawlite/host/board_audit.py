@@ -17,7 +17,13 @@ def wants(manifest, board, other, problems) -> None:
 def notes(manifest, board) -> list:
     """Return [((file, line), sentence)]: an audit that is kept for ever fills a board's flash."""
     found = blocks_of(manifest, "audit")
-    if not found or all(block.retention for _, block in found):
+    if not found:
         return []
-    return [(found[0][0].where("audit"), f"{board.name} keeps its audit until the flash has no room, and then runs nothing more: say with retention "
-             "how long, or take the records in time")]
+    notes = []
+    if manifest.settings.audit.max_size_mb is not None:
+        notes.append((manifest.settings.where("audit", "max_size_mb"),
+                      f"{board.name} does not use it: its audit has what the agent leaves of the flash"))
+    if not all(block.retention for _, block in found):
+        notes.append((found[0][0].where("audit"), f"{board.name} keeps its audit until the flash has no room, and then runs nothing more: say with retention "
+                      "how long, or take the records in time"))
+    return notes

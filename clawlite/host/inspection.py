@@ -2,10 +2,12 @@
 from clawlite.core import header, image as layout
 from clawlite.core import memories, seal
 from clawlite.core.errors import ImageError
+from clawlite.core.guards import Guards
 from clawlite.core.outlook import condition, outlook
 from clawlite.core.policy import ACTIONS
 from clawlite.core.skill import PREFIX, SHAPE, Skill
 from clawlite.core.skill import skills as core_skills
+from clawlite.host.audits import DEFAULT_SIZE_MB
 from clawlite.host.imagefile import AUTONOMY, SECTION_NAMES
 
 
@@ -55,8 +57,8 @@ def checked(data: bytes) -> layout.Image:
 def inspect(data: bytes) -> dict:
     """Return what the image *data* holds, its digest checked.  Raises ``ImageError``.
 
-    Keys: agent, version, compiler, format, bytes, signed, autonomy, level, tool_calls_per_minute, requires, sections, companions, tools,
-    skills, rules, stores.
+    Keys: agent, version, compiler, format, bytes, signed, autonomy, level, tool_calls_per_minute, requires, sections, companions, audit,
+    tools, skills, rules, stores.
     """
     image = checked(data)
     agent = image.agent
@@ -69,6 +71,7 @@ def inspect(data: bytes) -> dict:
         "companions": [{"file": name, "sha256": digest.hex()} for name, digest in image.companions],
         "sections": [{"name": SECTION_NAMES.get(number, f"section {number}"), "bytes": image.size_of(number)} for number in image.sections()],
         "stores": [_store(store) for store in memories.stores(image)] if image.size_of(layout.MEMORY) else [],
+        "audit": _audit(image),
         "tools": [_tool(image, name) for name in image.names], "skills": [dict({"name": name}, **skill) for name, skill in skills(image).items()],
         "rules": [_rule(image.rule(number)) for number in range(_rows(image))],
     }
@@ -77,6 +80,14 @@ def inspect(data: bytes) -> dict:
 def _rows(image) -> int:
     """Return how many rows the table of rules has: its first offset says where the offsets end."""
     return int.from_bytes(image.part(layout.RULES, 0, 4), "big") // 4 - 1
+
+
+def _audit(image) -> dict | None:
+    """Return what is kept of calls, or None; "max_size_mb" is of agents on Linux, 0: no bound."""
+    found = Guards(image.section(layout.GUARD)).audit if image.size_of(layout.GUARD) else None
+    if found is None:
+        return None
+    return {"destination": found[4], "retention_s": found[3], "max_size_mb": found[6] if len(found) > 6 else DEFAULT_SIZE_MB}
 
 
 def _store(store) -> dict:
@@ -120,6 +131,12 @@ def _rule(rule: list) -> dict:
             "approval_timeout_s": rule[3] or None, "default_if_timeout": "allow" if rule[4] else "deny", "condition": condition(rule) or None}
 
 
+def _of_audit(found: dict) -> list:
+    kept = "for ever" if found["retention_s"] is None else f"for {found['retention_s']} s"
+    most = f"at most {found['max_size_mb']} MiB on Linux" if found["max_size_mb"] else "of any size"
+    return [f"audit\n  {found['destination']}, kept {kept}, {most}"]
+
+
 def text(found: dict) -> str:
     """Return ``inspect``'s answer for people."""
     lines = [f"{found['agent']} {found['version']}".rstrip() + f" - {found['bytes']} bytes, format {found['format']}, "
@@ -129,6 +146,7 @@ def text(found: dict) -> str:
     lines += [f"  {part['name']:14}{part['bytes']:7} bytes" for part in found["sections"]]
     lines += ["stores"] if found["stores"] else []
     lines += [f"  {store['name']:20} {store['type']}, {store['scope']}, {store['promise']}{', wear-saving' if store['wear_saving'] else ''}{', encrypted' if store['encrypted'] else ''}" for store in found["stores"]]
+    lines += _of_audit(found["audit"]) if found["audit"] else []
     lines += ["tools"] if found["tools"] else []
     for tool in found["tools"]:
         lines.append(f"  {tool['name']:20} {tool['policy']}")

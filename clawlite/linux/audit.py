@@ -9,19 +9,25 @@ import time
 
 from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError
-from clawlite.linux.files import mend, state_folder
+from clawlite.linux.files import mend, state_folder, tell
 from clawlite.scan.auditrecord import begins, record
 
+MAX_SIZE_MB = 64                # that an audit may have when clawlite.toml says nothing
 MOST_WAITING = 4096             # records that wait for a disk that takes them again
 
 
-def store_of(agent: str, destination: str, kept_s=None, taken=None):
-    """Return the store of *destination*: files but for "sqlite"; *taken*: as ``auditfile.FileStore``."""
+def store_of(agent: str, wants: list, taken=None):
+    """Return the store of an audit: files unless its destination is "sqlite".
+
+    wants  the audit of ``guards.Guards``;  taken  as ``auditfile.FileStore``
+    """
+    kept_s, destination = wants[3:5]
+    most = (wants[6] if len(wants) > 6 else MAX_SIZE_MB) << 20
     if destination == "sqlite":
         from clawlite.linux.auditsqlite import SQLiteStore
-        return SQLiteStore(state_folder(agent), agent, kept_s)
+        return SQLiteStore(state_folder(agent), agent, kept_s, most)
     from clawlite.linux.auditfile import FileStore
-    return FileStore(state_folder(agent), agent, kept_s, taken)
+    return FileStore(state_folder(agent), agent, kept_s, taken, most)
 
 
 class Audit:
@@ -34,12 +40,13 @@ class Audit:
 
     def __init__(self, image, clean, store=None):
         self._wants = image.guard.audit
-        kept_s, destination, target = self._wants[3:]
+        destination, target = self._wants[4:6]
         self._image, self._clean = image, clean
         self._sender, taken = _sender(image.agent.name, destination, target) if target else (None, None)
-        self._store = store or store_of(image.agent.name, destination, kept_s, taken)
+        self._store = store or store_of(image.agent.name, self._wants, taken)
         self._waiting = []
         self._told = ""
+        self._is_full = False           # it was told that old records are removed
 
     def write(self, event: dict):
         """Take one event of the log that has its time stamp; others than those of calls are passed over."""
@@ -91,7 +98,13 @@ class Audit:
         problem = self._store.problem()
         if problem:                     # it is on record, too, and verify finds it where it is
             self._waiting.insert(0, {"time": iso8601(int(time.time())), "event": "audit.problem", "problem": problem})
-        return b"".join([line(head, one, self._clean) for one in self._waiting])
+        records, removed = self._waiting, self._store.removed
+        if removed:
+            records = [{"time": iso8601(int(time.time())), "event": "audit.removed", "removed": removed}, *records]
+            if not self._is_full:       # each record says so, stderr says it once
+                self._is_full = True
+                tell("the audit is full, so its oldest records go from now on: " + removed)
+        return b"".join([line(head, one, self._clean) for one in records])
 
     def close(self):
         """Write what waits, and end."""

@@ -4,7 +4,8 @@
    survives ``kill -9``.  Nothing is synced: a power cut may take the last seconds.
 2. A write that was cut short (a full disk) is taken back; a line that a killed process left unfinished was never acknowledged and goes.
 3. Processes of one agent share the files under a lock on the head.
-4. A segment of a day, or of 4 MiB, becomes ``audit-N.jsonl``, N its first record; it goes as a whole when all of it is too old.
+4. A segment of a day, or of 4 MiB, becomes ``audit-N.jsonl``, N its first record.  It goes as a whole
+   when all of it is too old, or when the segments would have more than the audit may have.
 """
 import fcntl
 import os
@@ -23,10 +24,14 @@ class FileStore:
     folder  the agent's state folder
     kept_s  seconds that records are kept, or None
     taken   function() -> number of the last record that may go, or None: all
+    most    bytes that all segments may have, at least 2 * ``SEGMENT``; 0: no bound
+
+    removed  what the last ``append`` removed for ``most``, "" for nothing; its first record says so
     """
 
-    def __init__(self, folder: str, agent: str, kept_s=None, taken=None):
-        self._taken = taken
+    def __init__(self, folder: str, agent: str, kept_s=None, taken=None, most: int = 0):
+        self._taken, self._most = taken, most
+        self.removed = ""
         self._folder, self._agent, self._kept_s = folder, agent, kept_s
         self._path = os.path.join(folder, "audit.jsonl")
         self._head_fd = self._fd = None
@@ -59,6 +64,7 @@ class FileStore:
                 self._write(data)
             if data or not self._known:
                 self._put(head)
+                self.removed = ""       # a record of it is written
         finally:
             fcntl.flock(self._head_fd, fcntl.LOCK_UN)
 
@@ -114,16 +120,46 @@ class FileStore:
         self._close_segment()
         self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._size, self._begun_s = 0, now_s
-        old = segments(self._folder)[:-1] if self._kept_s is not None else []
-        gone = [path for path in old if os.stat(path).st_mtime < now_s - self._kept_s]
-        if gone and gone == old[:len(gone)]:
-            with open(gone[-1], "rb") as file:
-                last = file.read().splitlines()[-1]
-            n, _ = link(last)
-            if n is not None and (self._taken is None or n <= self._taken()):       # the head first: a segment that is left over is only older than it says
-                self._put(Head(n + 1, digest(last), self._head.last, self._head.hash))
-                for path in gone:
-                    os.unlink(path)
+        self._forget(now_s)
+
+    def _forget(self, now_s: int):
+        """Remove the oldest segments: those that are too old, and those that the size does not allow."""
+        old = segments(self._folder)[:-1]
+        found = [os.stat(path) for path in old]
+        aged = count = 0
+        if self._kept_s is not None:
+            while aged < len(old) and found[aged].st_mtime < now_s - self._kept_s:
+                aged += 1
+        if self._most:                  # the segment that begins has room, too
+            size = SEGMENT + sum([one.st_size for one in found])
+            while count < len(old) and size > self._most:
+                size -= found[count].st_size
+                count += 1
+        count, last = self._removable(old, max(aged, count))
+        if not count:
+            return
+        n, _ = link(last)
+        if count > aged:
+            self.removed = removed(self._head.first, n, self._most)
+        # The head is first: a segment that is left over is only older than the head says.
+        self._put(Head(n + 1, digest(last), self._head.last, self._head.hash))
+        for path in old[:count]:
+            os.unlink(path)
+
+    def _removable(self, paths: list, count: int) -> tuple:
+        """Return (how many of the first *count* segments may go, the last line of the last one).
+
+        A segment whose last record is damaged goes with the next one; what waits for its copies stays.
+        """
+        taken = self._taken() if count and self._taken else None
+        while count:
+            with open(paths[count - 1], "rb") as file:
+                lines = file.read().splitlines()
+            n = link(lines[-1])[0] if lines else None
+            if n is not None and (taken is None or n <= taken):
+                return count, lines[-1]
+            count -= 1
+        return 0, b""
 
     def _close_segment(self):
         fd, self._fd = self._fd, None
@@ -136,6 +172,12 @@ class FileStore:
         fd, self._head_fd = self._head_fd, None
         if fd is not None:
             os.close(fd)
+
+
+def removed(first: int, last: int, most: int) -> str:
+    """Return the sentence of records that were removed because an audit had *most* bytes."""
+    return "records %d to %d were removed: the audit may have %d MiB ([audit] max_size_mb)" % (
+        first, last, most >> 20)
 
 
 def _caught_up(head: Head, lines: list, store: FileStore) -> Head:

@@ -176,7 +176,7 @@ def _line(record: dict) -> str:
     """Return one record as a line for a person."""
     if "damaged" in record or not isinstance(record.get("n"), int):
         return "   ? damaged: %.100s" % record.get("damaged", record)
-    said = [str(record.get("problem") or record.get("tool") or "")]
+    said = [str(record.get("problem") or record.get("removed") or record.get("tool") or "")]
     if record.get("arguments"):
         said.append(str(record["arguments"])[:80])
     decided = record.get("action")

@@ -6,6 +6,7 @@ import os
 import sqlite3
 
 from clawlite.linux.auditchain import Head, beginning, digest, head_of
+from clawlite.linux.auditfile import SEGMENT, removed
 from clawlite.linux.files import tell_replaced
 
 _WAIT_S = 5                     # for another process of this agent
@@ -16,7 +17,9 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS records (n INTEGER PRIMARY KEY, at INTEGER
 class SQLiteStore:
     """The database of one agent's audit; as ``auditfile.FileStore``."""
 
-    def __init__(self, folder: str, agent: str, kept_s=None):
+    def __init__(self, folder: str, agent: str, kept_s=None, most: int = 0):
+        self._most = most
+        self.removed = ""
         self._folder, self._agent, self._kept_s = folder, agent, kept_s
         self._db = self._status = None
         self._path = os.path.join(folder, "audit.db")
@@ -41,6 +44,7 @@ class SQLiteStore:
             head = head_of(row[0]) if row else beginning(self._agent)
             if head is None:
                 raise sqlite3.DatabaseError("the head of the audit is damaged")
+            self._make_room(head)
             data = make(head)
             lines = data.splitlines()
             n = head.last - len(lines)
@@ -52,15 +56,46 @@ class SQLiteStore:
             db.execute("INSERT OR REPLACE INTO head VALUES (1, ?)", (head.text().encode(),))
             db.execute("COMMIT")
         except BaseException:
+            self.removed = ""           # nothing was
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
 
+    def _make_room(self, head: Head):
+        """Remove the oldest records, a segment of them, when the database has more than it may have.
+
+        Pages that are free are used again, so the file stays as it is.  One that is far too large, of
+        before there was a bound, shrinks by a segment at each append: no transaction is long.
+        """
+        self.removed = ""
+        if not self._most:
+            return
+        db = self._db
+        pages, free, size = [db.execute("PRAGMA " + name).fetchone()[0]
+                             for name in ("page_count", "freelist_count", "page_size")]
+        if (pages - free) * size <= self._most:
+            return
+        room = min(SEGMENT, self._most // 4)
+        rows = db.execute("SELECT n, line FROM records WHERE n < ? ORDER BY n", (head.last,))
+        last = None
+        for last in rows:
+            room -= len(last[1])
+            if room <= 0:
+                break
+        rows.close()
+        if last:
+            self.removed = removed(head.first, last[0], self._most)
+            self._remove(head, last)
+
     def _forget(self, head: Head, before_s: int):
         last = self._db.execute("SELECT n, line FROM records WHERE at < ? AND n < ? ORDER BY n DESC LIMIT 1", (before_s, head.last)).fetchone()
         if last:
-            self._db.execute("DELETE FROM records WHERE n <= ?", (last[0],))
-            head.first, head.prev = last[0] + 1, digest(last[1])
+            self._remove(head, last)
+
+    def _remove(self, head: Head, last: tuple):
+        """Remove all records up to *last* (number, line)."""
+        self._db.execute("DELETE FROM records WHERE n <= ?", (last[0],))
+        head.first, head.prev = last[0] + 1, digest(last[1])
 
     def _is_in_place(self) -> bool:
         try:

@@ -100,8 +100,11 @@ def tell_replaced(what: str, path: str):
 
 
 def tell(text: str):
-    """Say one line of *text* on stderr."""
-    os.write(2, ("clawlite: %s\n" % text).encode())
+    """Say one line of *text* on stderr, where somebody reads it."""
+    try:
+        os.write(2, ("clawlite: %s\n" % text).encode())
+    except OSError:                     # stderr is closed, or its reader is gone: no store fails for that
+        return
 
 
 MOST_WAITING = 65536            # bytes of the log that wait for a disk that takes them again

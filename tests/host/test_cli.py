@@ -107,7 +107,7 @@ def test_inspect(project):
     assert "  water                asks first (rule ask-before-watering)\n" in done.stdout
     found = json.loads(clawlite("inspect", "claw.cbor", "--json", cwd=project).stdout)
     assert set(found) == {"agent", "version", "identity", "compiler", "format", "bytes", "signed", "autonomy", "level", "sandbox", "tool_calls_per_minute",
-                          "requires", "sources", "companions", "sections", "stores", "tools", "skills", "rules"}
+                          "requires", "sources", "companions", "sections", "stores", "audit", "tools", "skills", "rules"}
     assert [tool["name"] for tool in found["tools"]] == ["read-soil", "water", "adc-read", "digital-write", "board-info"]
     assert found["signed"] is False and [rule["id"] for rule in found["rules"]][-1] == "default-deny"
 

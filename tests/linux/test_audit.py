@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import time
 
 import pytest
 from agents import UUID, Agent, clawlite, eventually, linux, tool_call, without_root_rights
@@ -18,8 +19,10 @@ STORES = {"file": auditfile, "sqlite": auditsqlite}
 NOW = 1800000000
 
 
-def _store(kind: str, folder, kept_s=None):
-    return auditfile.FileStore(str(folder), "a", kept_s) if kind == "file" else auditsqlite.SQLiteStore(str(folder), "a", kept_s)
+def _store(kind: str, folder, kept_s=None, most=0, agent="a"):
+    if kind == "file":
+        return auditfile.FileStore(str(folder), agent, kept_s, most=most)
+    return auditsqlite.SQLiteStore(str(folder), agent, kept_s, most)
 
 
 def _make(*records):
@@ -147,6 +150,59 @@ def test_a_segment_that_is_full_is_followed_by_another(tmp_path, monkeypatch):
         store.append(_make({"k": number}), NOW)
     assert len(auditfile.segments(str(tmp_path))) > 3 and _verified("file", tmp_path)["ok"]
     assert _verified("file", tmp_path)["records"] == 40
+    store.close()
+
+
+def _size(kind: str, folder) -> int:
+    if kind == "file":
+        return sum(os.stat(path).st_size for path in auditfile.segments(str(folder)))
+    return os.stat(folder / "audit.db").st_size
+
+
+@pytest.mark.parametrize("kind", sorted(STORES))
+def test_an_audit_never_exceeds_its_size_and_its_chain_stays_whole(kind, tmp_path, monkeypatch):
+    most = 256 * 1024
+    monkeypatch.setattr(auditfile, "SEGMENT", most // 8)
+    monkeypatch.setattr(auditsqlite, "SEGMENT", most // 8)
+    store, removed = _store(kind, tmp_path, most=most), []
+
+    def make(head):
+        if store.removed:
+            removed.append((store.removed, head.first))
+        return line(head, {"k": "x" * 3000}, str)
+
+    for number in range(300):
+        store.append(make, NOW)
+        assert _size(kind, tmp_path) <= most + 65536, number
+    found = _verified(kind, tmp_path)
+    assert found["ok"] and found["last"] == 300 and 50 <= found["records"] <= 100, found
+    assert len(removed) > 5 and removed[-1][1] == found["first"], removed
+    assert removed[0][0].startswith("records 1 to %d were removed" % (removed[0][1] - 1)), removed
+    store.close()
+
+
+def test_what_waits_for_its_copies_stays_beyond_the_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(auditfile, "SEGMENT", 1000)
+    store = auditfile.FileStore(str(tmp_path), "a", None, lambda: 12, 3000)
+    for number in range(60):
+        store.append(_make({"k": number}), NOW)
+    found = _verified("file", tmp_path)
+    assert found["ok"] and 1 < found["first"] <= 13 and found["last"] == 60, found
+    store.close()
+
+
+def test_a_segment_with_a_damaged_end_goes_with_the_next_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(auditfile, "SEGMENT", 1000)
+    store = _store("file", tmp_path, most=4000)
+    for number in range(25):
+        store.append(_make({"k": number}), NOW)
+    path = auditfile.segments(str(tmp_path))[0]
+    with open(path, "r+b") as file:
+        file.seek(-10, os.SEEK_END)
+        file.write(b"#" * 9)
+    for number in range(25):
+        store.append(_make({"k": number}), NOW)
+    assert not os.path.exists(path) and _verified("file", tmp_path)["ok"]
     store.close()
 
 
@@ -342,6 +398,48 @@ def test_a_signal_leaves_a_record_of_the_end_of_what_had_begun(tmp_path, number,
     records = json.loads(_audit(folder, tmp_path).stdout)
     assert records[0]["event"] == "tool.begin" and records[-1]["event"] in ("tool.call", "task.cancelled") and len(records) >= 2
     assert _audit(folder, tmp_path, "verify").returncode == 0
+
+
+@pytest.mark.parametrize("destination", ["file", "sqlite"])
+def test_an_agent_says_that_its_audit_is_full_and_goes_on(tmp_path, destination):
+    folder = _project(tmp_path / "p", "destination: " + destination)
+    with open(folder / "clawlite.toml", "a") as file:
+        file.write("[audit]\nmax_size_mb = 8\n")
+    assert clawlite("build", cwd=folder).returncode == 0
+    shown = clawlite("inspect", folder / "claw.cbor", cwd=tmp_path).stdout
+    assert "%s, kept for ever, at most 8 MiB on Linux" % destination in shown, shown
+    state = tmp_path / "home/state/audited"
+    store = _store(destination, state, agent="audited")
+    for _ in range(13):                 # MiB, from before there was a bound
+        store.append(_make(*[{"time": "t", "k": "x" * 8000}] * 131), int(time.time()))
+    store.close()
+    with _agent(folder, tmp_path) as agent:
+        agent.initialize()
+        assert _call(agent, 1, "change")["result"]["isError"] is False
+        assert _call(agent, 2, "change")["result"]["isError"] is False
+        told = agent.errors()
+    assert told.count("the audit is full, so its oldest records go from now on: records 1 to ") == 1, told
+    records = json.loads(_audit(folder, tmp_path, "--last", "0").stdout)
+    removed = [record for record in records if record.get("event") == "audit.removed"]
+    assert removed and records[0]["n"] > 1 and "[audit] max_size_mb" in removed[0]["removed"]
+    assert [record["event"] for record in records[-2:]] == ["tool.begin", "tool.call"]
+    assert _audit(folder, tmp_path, "verify").returncode == 0
+
+
+@pytest.mark.parametrize("size, words", [("7", "at least 8, or 0"), ("-1", "max_size_mb"),
+                                         ("1048577", "max_size_mb"), ('"8"', "max_size_mb")])
+def test_a_size_that_no_audit_can_have_is_refused(tmp_path, size, words):
+    folder = _project(tmp_path / "p", "destination: file")
+    with open(folder / "clawlite.toml", "a") as file:
+        file.write("[audit]\nmax_size_mb = %s\n" % size)
+    done = clawlite("build", cwd=folder)
+    assert done.returncode == 2 and words in done.stderr, done.stderr
+
+
+def test_the_default_size_is_what_inspect_says():
+    from clawlite.host.audits import DEFAULT_SIZE_MB
+    from clawlite.linux.audit import MAX_SIZE_MB
+    assert DEFAULT_SIZE_MB == MAX_SIZE_MB == 64
 
 
 def test_what_the_policy_does_not_want_is_not_in_it(tmp_path):
