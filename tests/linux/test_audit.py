@@ -410,7 +410,7 @@ def test_an_agent_says_that_its_audit_is_full_and_goes_on(tmp_path, destination)
     assert "%s, kept for ever, at most 8 MiB on Linux" % destination in shown, shown
     state = tmp_path / "home/state/audited"
     store = _store(destination, state, agent="audited")
-    for _ in range(13):                 # MiB, from before there was a bound
+    for _ in range(12):                 # MiB, from before there was a bound
         store.append(_make(*[{"time": "t", "k": "x" * 8000}] * 131), int(time.time()))
     store.close()
     with _agent(folder, tmp_path) as agent:
