@@ -1,6 +1,6 @@
 """The command line's first step: dispatch with the standard library alone.
 
-Device verbs (run, ask, serve, trace, service, doctor) need no package, nor do inspect, tools, conformance and bench, which are the host
+Device verbs (run, ask, serve, trace, service, doctor, channels) need no package, nor do inspect, tools, conformance and bench, which are the host
 part's; with --port run and ask are the host's; the others load click.  A device verb over a manifest compiles it here, with the host
 part, and then becomes the runtime (exec), so that no agent ever carries the compiler in its memory.
 """
@@ -76,6 +76,9 @@ def _main(args: list) -> int:
     if args and args[0] == "audit" and not on_board:
         from clawlite.linux.auditshow import main as audit
         return audit(args[1:])
+    if args[0] == "channels":
+        from clawlite.linux.deadshow import main as channels
+        return channels(args[1:])
     if args[0] in PLAIN_VERBS:
         try:
             from clawlite.host.plain import main as plain

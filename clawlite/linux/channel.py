@@ -224,13 +224,12 @@ class Channel:
             self._pump()
         self.log("turn", actor=actor)
         try:
-            if self.kind == MQTT:
-                self._source.begins(job[3])
             history = History(agent.keep_bytes) if self.is_trigger else self._history(actor)
             work = self._work(role, text, caller, history)
             if agent.lasting:
                 work = agent.lasting(work, history, self.is_trigger, "" if self.is_trigger else caller)
-            number = agent.begin(heard(work, caller, into), ended, self.now_ms(), agent.image.agent.turn_ms)
+            begins = (lambda: self._source.begins(job[3])) if self.kind == MQTT else None
+            number = agent.begin(heard(work, caller, into, begins), ended, self.now_ms(), agent.image.agent.turn_ms)
         except Exception as e:
             if not done:
                 ended(None, e, 0)

@@ -1,8 +1,9 @@
 """A turn whose person is not at the console: what it says is kept for a channel, and its calls bear that channel's name."""
-from clawlite.core.effect import APPROVE, LOG, SAY, WRITE
+from clawlite.core.effect import APPROVE, ASK, LOG, OPEN, RUN, SAY, WRITE
 from clawlite.core.errors import PolicyDenied
 from clawlite.core.tools import call, known, refused
 
+ACTS = (RUN, OPEN, ASK)         # a tool, a connection to a provider, a skill: they may have consequences, or end the process
 MAX_ANSWER = 262144             # characters of what a turn says
 
 
@@ -42,8 +43,11 @@ class Heard:
         return "".join(self._said).strip()
 
 
-def heard(work, caller: str, into: Heard):
-    """A generator of effects: *work* without what it says, which goes to *into*; who asks for an approval stands in it."""
+def heard(work, caller: str, into: Heard, begins=None):
+    """A generator of effects: *work* without what it says, which goes to *into*; who asks for an approval stands in it.
+
+    begins  function(), called before the first effect of ``ACTS``, or None
+    """
     value = error = None
     try:
         while True:
@@ -59,6 +63,8 @@ def heard(work, caller: str, into: Heard):
             if effect[0] == SAY:
                 into.add(effect[1])
                 continue
+            if begins and effect[0] in ACTS:
+                begins = begins()       # once: it returns None
             if effect[0] == APPROVE:
                 effect[1].asker = caller
             try:

@@ -1,11 +1,12 @@
 """Messages of a queue that are not done yet, in one file (overlap_policy ``queue``): what a broker was told is taken is not lost.
 
     ["+", number, packet id, digest, who, text, correlation]    taken; synced before it is acknowledged
-    ["b", number]   begun          ["r", number, text]   its turn has ended so, and the reply has not arrived     ["-", number]   done
+    ["b", number]   its first effect begins    ["u", number]   that does not count: its process ended in order
+    ["r", number, text]   its turn has ended so, and the reply has not arrived     ["-", number]   done
     ["m", [[packet id, digest], ...]]   taken last, after a rewrite
 
-1. What was not done when a process ended begins again, and what lacks its reply's arrival is replied to again: at least once.  What was under
-way ``MOST_TRIES`` times is given up.
+1. What was not done when a process ended begins again, and what lacks its reply's arrival is replied to again: at least once.  What had an
+effect under way ``MOST_TRIES`` times when its process ended without a word is given up (deadletter.py).
 2. A broker sends again what it was not seen to acknowledge, marked so, with the packet id that it had (MQTT 5, 4.4): what stands among
 the last ``REMEMBERED`` by packet id and content is known.  3. A line that is torn was not acknowledged: it is passed over.
 4. Each line ends with a blank and its CRC-32 in 8 hexadecimal digits; those of earlier versions have none.  Where a line is damaged, that is
@@ -68,12 +69,19 @@ class Inbox:
         self._last += len(items)
         for item, message in zip(items, messages):
             self.waiting[item.number] = item
-            self._ids.append(message[:2])
+            if message[0]:              # one that is run again by hand has no packet
+                self._ids.append(message[:2])
         return items
 
     def begins(self, item: Item):
+        """The first effect of the turn of *item* begins: what follows may end this process."""
         item.begun += 1
         self._note(["b", item.number])
+
+    def withdraws(self, item: Item):
+        """Take back the last ``begins``: this process ends in order, and *item* is not why."""
+        item.begun -= 1
+        self._note(["u", item.number])
 
     def answered(self, item: Item, text: str):
         """The turn of *item* has come to *text*, which is to be sent."""
@@ -114,8 +122,8 @@ class Inbox:
             self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._size = os.fstat(self._fd).st_size
             if is_new:
-                _sync(os.path.dirname(self._path))
-        data = b"".join([_sealed(dumps(line).encode()) for line in lines])
+                sync_names(os.path.dirname(self._path))
+        data = b"".join([sealed(dumps(line).encode()) for line in lines])
         try:
             written = os.write(self._fd, data)
             if written < len(data):
@@ -141,7 +149,7 @@ class Inbox:
                 os.unlink(draft._path)
             draft._write(lines, True)
             os.replace(draft._path, self._path)
-            _sync(os.path.dirname(self._path))
+            sync_names(os.path.dirname(self._path))
         except OSError:                 # one of both is there, and whole
             self._rewrite_at = 2 * self._size
         finally:
@@ -157,7 +165,7 @@ class Inbox:
             return
         *lines, torn = data.split(b"\n")
         damaged = sum([not self._is_heeded(line) for line in lines])
-        kept = torn[:-1] if _is_sealed(torn[:-1]) else torn         # a line feed that is damaged
+        kept = torn[:-1] if is_sealed(torn[:-1]) else torn         # a line feed that is damaged
         if kept and not self._is_heeded(kept):
             kept = b""
         if damaged:
@@ -183,10 +191,10 @@ class Inbox:
 
     def _is_heeded(self, line: bytes) -> bool:
         """Take note of one line; return False when it is damaged."""
-        if not _is_sealed(line) and not line.endswith(b"]"):        # as lines of earlier versions do
+        if not is_sealed(line) and not line.endswith(b"]"):        # as lines of earlier versions do
             return False
         try:
-            self._heed(loads(line[:-9] if _is_sealed(line) else line))
+            self._heed(loads(line[:-9] if is_sealed(line) else line))
         except KeyError:                # of a message that is done, or whose own line is damaged
             return True
         except (ClawError, ValueError, TypeError, IndexError):
@@ -199,6 +207,8 @@ class Inbox:
             self._ids.extend([(packet, digest) for packet, digest in number])
         elif kind == "b":
             self.waiting[number].begun += 1
+        elif kind == "u":
+            self.waiting[number].begun -= 1
         elif kind == "r" and isinstance(line[2], str):
             self.waiting[number].answer = line[2]
         elif kind == "-":
@@ -213,15 +223,16 @@ class Inbox:
                 self._ids.append((packet, digest))
 
 
-def _sealed(text: bytes) -> bytes:
+def sealed(text: bytes) -> bytes:
+    """Return *text* as a line with its CRC."""
     return b"%s %08x\n" % (text, crc32(text))
 
 
-def _is_sealed(line: bytes) -> bool:
-    return _sealed(line[:-9]) == line + b"\n"
+def is_sealed(line: bytes) -> bool:
+    return sealed(line[:-9]) == line + b"\n"
 
 
-def _sync(folder: str):
+def sync_names(folder: str):
     """Make the names in *folder* outlast a power cut."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -14,6 +14,7 @@ from collections import deque
 
 from clawlite.core.errors import ClawError
 from clawlite.core.text import decode_utf8
+from clawlite.linux.deadletter import SUFFIX, DeadLetters
 from clawlite.linux.files import mend
 from clawlite.linux.inbox import MOST_TRIES, REMEMBERED, ROOM, Inbox, Item, digest_of
 from clawlite.linux.overlap import QUEUE
@@ -25,6 +26,7 @@ OVERHEAD = 4096                 # bytes of a message beside its payload: topic a
 MAX_CORRELATION = 256           # bytes that a reply carries back
 MAX_OUT = 1000                  # replies that are on their way to the broker: then nothing more is taken
 AGAIN_MS = 5000                 # after the disk took nothing
+LOOK_MS = 10000                 # between looks for messages that are to run again
 FOREVER_S = 0xFFFFFFFF          # a session that does not expire (MQTT 5, 3.1.2.11.2)
 LEAVE_S = 1.0
 MAX_ACTOR = 128                 # characters of an id that the log has
@@ -60,12 +62,15 @@ class Mqtt:
         self._is_up = self._is_known = self._told = self._closed = False
         self._left = threading.Event()
         self._again_ms = None
-        self._inbox = None
+        self._inbox = self._dead = None
+        self._running = {}              # number -> the Item whose turn has had an effect
         if channel.policy == QUEUE:
             try:
                 self._inbox = Inbox(channel.path(".queue"))
+                self._dead = DeadLetters(channel.path(SUFFIX)) if channel.path(SUFFIX) else None
             except OSError as e:
                 raise ClawError("the messages on record cannot be read: %s" % (e.strerror or e)) from None
+        self._look_ms = 0 if self._dead else None       # when to look for dead letters; None: there are none
         self._client = self._made(client, clean, secure)
         if user:
             password = resolve(secret, stores(channel.agent.image.agent.name))
@@ -159,6 +164,7 @@ class Mqtt:
                 self._heed("refused", "it does not take what is sent to %s: %s" % (self._reply, refused))
             if item:
                 self._inbox.ended(item)
+        self._look()
         while self._events:
             self._heed(*self._events.popleft())
         now_ms = self._channel.now_ms()
@@ -173,15 +179,19 @@ class Mqtt:
 
     def deadline(self):
         """Return the monotonic time of the next ``poll`` that matters, or None: what comes wakes the loop."""
-        return self._channel.now_ms() if self._restored else self._again_ms
+        times = [at for at in (self._again_ms, self._look_ms) if at is not None]
+        return self._channel.now_ms() if self._restored else min(times, default=None)
 
     def begins(self, to):
-        """The run of *to* begins."""
+        """The first effect of the turn of *to* begins."""
         if self._inbox and isinstance(to, Item):
+            self._running[to.number] = to
             self._inbox.begins(to)
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
         """Say *text* to whoever sent *to*: an ``Item``, or the id of an actor."""
+        if final and isinstance(to, Item):
+            self._running.pop(to.number, None)
         if not isinstance(to, Item):
             self.send(to, text)
         elif final and self._inbox and self._reply and text.strip():
@@ -237,6 +247,8 @@ class Mqtt:
         if was_up:
             self._left.wait(LEAVE_S)
         if self._inbox:
+            for item in self._running.values():
+                self._inbox.withdraws(item)
             self._inbox.close()
 
     def _heed(self, kind: str, said=None):
@@ -299,8 +311,47 @@ class Mqtt:
         role = self._channel.access.role(item.actor)
         if item.answer is not None and self._reply:
             self._answer(item)
-        elif role is None or item.begun >= MOST_TRIES:
-            self._channel.log("dropped", actor=item.actor, reason="it was begun %d times" % item.begun if role is not None else "stranger")
+        elif role is None:
+            self._channel.log("dropped", actor=item.actor, reason="stranger")
             self._inbox.ended(item)
+        elif item.begun >= MOST_TRIES:
+            self._give_up(item)
         else:
             self._channel.offer(role, item.actor, item.text, item)
+
+    def _give_up(self, item: Item):
+        """Keep *item* as a dead letter, and tell its sender and whoever sees to this agent."""
+        why = "it was begun %d times" % item.begun
+        self._channel.log("dropped", actor=item.actor, reason=why)
+        if self._dead:
+            try:
+                gone = self._dead.put(item.actor, item.text, item.correlation, why, self._channel.now_s())
+            except OSError as e:        # it stays in the inbox, and is given up at the next start
+                return self._channel.trouble("a message that was given up cannot be kept: %s" % (e.strerror or e), mend(e))
+            if gone:
+                self._channel.log("dropped", reason="dead letter %d makes room" % gone)
+            self._look_ms = self._channel.now_ms() + LOOK_MS
+        self._channel.trouble("a message was given up: %s, and each time the agent ended" % why,
+                              "see it with: clawlite channels dead")
+        self.reply(item, "This message was given up: %s, and each time the agent ended before it was done." % why)
+
+    def _look(self):
+        """Begin the dead letters that somebody wants to run again; look for more while there are any."""
+        if self._look_ms is None or self._channel.now_ms() < self._look_ms:
+            return
+        letters = self._dead.all()
+        self._look_ms = self._channel.now_ms() + LOOK_MS if letters else None
+        for letter in letters:
+            if not letter.is_asked or len(self._inbox.waiting) >= ROOM:
+                continue
+            if letter.is_damaged or self._channel.access.role(letter.actor) is None:
+                self._dead.refuse(letter.number)
+                self._channel.trouble("dead letter %d does not run again: %s" % (
+                    letter.number, "its file is damaged" if letter.is_damaged else "its sender is a stranger now"))
+                continue
+            try:
+                items = self._inbox.take([(0, "", letter.actor, letter.text, letter.correlation)])
+                self._dead.drop(letter.number)
+            except OSError as e:
+                return self._channel.trouble("dead letter %d cannot run again: %s" % (letter.number, e.strerror or e), mend(e))
+            self._go_on(items[0])

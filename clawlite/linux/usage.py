@@ -15,6 +15,7 @@ Talk to an agent:
   trace [CALL] [MANIFEST|IMAGE]     why policy decided so; --port P: on a board
   secrets set NAME | list | remove NAME     what an agent keeps for itself
   audit [verify | take] [MANIFEST|IMAGE]    what is on record; --port P: on a board
+  channels dead [retry|drop NUMBER]         messages that an agent has given up
   service install|remove|status|talk        an agent that systemd starts
   doctor [--port P]                 what is wrong here, and what mends it
 

@@ -13,6 +13,7 @@ from channel_world import World, project
 
 from clawlite.core.errors import PolicyDenied
 from clawlite.host import compiler
+from clawlite.linux.deadletter import DeadLetters
 
 OPEN = {"mode": "open"}
 JOBS = {"type": "queue", "transport": "polling", "access_control": OPEN, "trigger": {"queue_name": "t/jobs", "overlap_policy": "queue"}}
@@ -192,15 +193,82 @@ def test_a_disk_that_takes_nothing_acknowledges_nothing(line, monkeypatch):
     assert len(acknowledged) == 1
 
 
-def test_a_message_that_ends_the_process_is_given_up(line):
+def test_a_message_that_ends_the_process_is_given_up_and_its_sender_hears_it(line):
+    jobs = line(JOBS)
+    _give_up(jobs, b"id-7")
+    assert not jobs.world.ran and jobs.world.events("channel.dropped")[0]["reason"] == "it was begun 3 times"
+    assert [(text[:27], correlation) for _, text, correlation in jobs.peer.heard] == [("This message was given up: ", b"id-7")]
+    letter, = _dead(jobs).all()
+    assert (letter.number, letter.actor, letter.text, letter.correlation) == (1, "", "quick", b"id-7")
+    assert any("clawlite channels dead" in text for text in jobs.world.told)
+    jobs.kill()
+    jobs.world = jobs.opened()
+    assert len(_dead(jobs).all()) == 1 and not jobs.world.ran, "it is given up once"
+
+
+def test_a_dead_letter_runs_again_while_the_agent_runs(line):
+    jobs = line(JOBS)
+    _give_up(jobs, b"id-7")
+    jobs.world.hold = False
+    jobs.world.move(20000)
+    assert not jobs.world.ran, "nobody has asked for it"
+    _dead(jobs).ask(1)
+    jobs.world.move(10000)
+    jobs.until_said(2)
+    assert jobs.world.ran == ["quick"] and _dead(jobs).all() == []
+    assert jobs.peer.heard[1][2] == b"id-7", "its reply has the correlation"
+    jobs.world.move(10000)
+    assert jobs.world.source("jobs").deadline() is None, "there is nothing to look for"
+
+
+def test_a_damaged_dead_letter_does_not_run(line):
+    jobs = line(JOBS)
+    _give_up(jobs, b"")
+    path = jobs.world.state / "jobs.dead/1.json"
+    path.write_bytes(path.read_bytes().replace(b"quick", b"quack"))
+    _dead(jobs).ask(1)
+    jobs.world.move(10000)
+    assert not jobs.world.ran and [one.is_damaged for one in _dead(jobs).all()] == [True]
+    assert "damaged" in jobs.world.events("channel.trouble")[-1]["reason"]
+
+
+def test_restarts_before_the_first_effect_do_not_count(line):
+    jobs = line(JOBS)
+    jobs.peer.tell("t/jobs", "careful")             # it waits for an approval
+    for _ in range(5):
+        jobs.world.until(lambda: jobs.world.agent.waiting)
+        jobs.kill()
+        jobs.world = jobs.opened()
+    jobs.world.until(lambda: jobs.world.agent.waiting)
+    assert not jobs.world.events("channel.dropped") and not _dead(jobs).all()
+
+
+def test_restarts_in_order_do_not_count(line):
     jobs = line(JOBS)
     jobs.world.hold = True
     jobs.peer.tell("t/jobs", "quick")
+    for _ in range(5):
+        jobs.world.until(lambda: jobs.world.ran)
+        jobs.world.channels.close()
+        jobs.world = jobs.opened(hold=True)
+    jobs.world.until(lambda: jobs.world.ran)
+    assert not jobs.world.events("channel.dropped")
+
+
+def _give_up(jobs: Line, correlation: bytes):
+    """Kill the process three times while a tool runs, and hear what the next one says of it."""
+    jobs.world.hold = True
+    jobs.peer.tell("t/jobs", "quick", correlation)
     for _ in range(3):
         jobs.world.until(lambda: jobs.world.ran)
         jobs.kill()
         jobs.world = jobs.opened(hold=True)
-    assert not jobs.world.ran and jobs.world.events("channel.dropped")[0]["reason"] == "it was begun 3 times"
+    jobs.until_said(1)
+    jobs.world.until(lambda: not jobs.world.source("jobs")._inbox.waiting)
+
+
+def _dead(jobs: Line) -> DeadLetters:
+    return DeadLetters(str(jobs.world.state / "jobs.dead"))
 
 
 @pytest.mark.parametrize("policy, parallel, begun", [("skip", 1, 1), ("allow", 2, 2), ("queue", 2, 2)])
