@@ -1,28 +1,33 @@
 """Conversations in files (``backend: filesystem``): a line for each request that stored something, for people and their tools to read.
 
     <path of the store, or memory/files/NAME in the state folder>/[identity/NAME/ or channel/NAME/]conversation.jsonl
-    {"n": number of the first entry, "at": ms since 1970, "request": [id, mark, entries] or null, "entries": [[content, key, metadata], ...]}
+    {"n": number of the first entry, "at": ms since 1970, "request": [id, mark, entries] or null, "entries": [[content, key, metadata], ...],
+     "crc": CRC-32 of what stands before its comma, 8 hexadecimal digits; lines of earlier versions, and those that a person wrote, may lack it}
 
 1. A line is one write(2) at the end: a request is there whole or not at all, and what write has returned for survives ``kill -9``; of a power-safe
-   store it is synced first.  A torn last line is cut off by the next writer, and kept beside the file.
+   store it is synced first.  A torn last line is cut off by the next writer, and kept beside the file as ``NAME.damaged``; that is told.
 2. Compaction and retention write the file anew beside its place and rename it.  Numbers are never given twice: the newest entry stays.
 3. All of a file is in memory while it is used, at most ``MAX_BYTES`` of it.  All processes of an agent share it, under a lock.
-4. A line that is no such object is an error that names it: somebody has edited the file, and nothing is thrown away.  Lines with NUL are passed
-   over: a power cut makes them, of a store that is not power-safe.
+4. Where a line is no such object, or does not have its CRC, that is told, the whole file is kept as ``NAME.damaged``, and the other lines
+   go on.  A file that cannot be written is an error then, which names the line.
 """
 import fcntl
 import os
+import re
 import time
+from binascii import crc32
 from errno import ENOSPC
 from stat import S_ISREG
 
 from clawlite.core.errors import ClawError, InvalidParams, StoreError
+from clawlite.linux.files import tell
 from clawlite.linux.memory_places import KEPT_MS
 from clawlite.linux.memory_sql import lasting_folder, sync_folder
 
 FILE = "conversation.jsonl"
 MAX_BYTES = 16777216
 _LOCK_TRIES, _LOCK_S = 500, 0.01
+_SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"}\Z')
 
 
 class Record:
@@ -48,6 +53,8 @@ class Lines:
         self.records = []
         self._status = None             # (inode, bytes) of what is in memory
         self._torn = 0                  # bytes behind the last whole line
+        self._told = None               # (inode, bytes) of the torn file that was told of
+        self._damaged = []              # numbers of lines that are none
         self._fd = None
 
     def open(self, new: bool) -> bool:
@@ -75,7 +82,11 @@ class Lines:
                 pass
             self.close()
         if (status.st_ino, status.st_size) != self._status:
-            self._read(status)
+            data = self._read(status)
+            if self._damaged:
+                self._set_aside(data)
+                self.close()            # the lock is the old file's
+                return self.open(new)
         return True
 
     def _lock(self):
@@ -122,7 +133,10 @@ class Lines:
         """Write the file anew with *records*; of the others, what tells a request that is sent again."""
         young = [Record(record.n, record.at, record.request, []) for record in self.records
                  if record.request and record.at >= now - KEPT_MS and not any(other.n + len(other.entries) > record.n >= other.n for other in records)]
-        records = sorted(young + records, key=lambda record: record.n)
+        self._replace(sorted(young + records, key=lambda record: record.n))
+
+    def _replace(self, records: list):
+        """Write the file anew with *records* and nothing else."""
         beside = self.path + ".new"
         with _fresh(beside) as file:
             file.write(b"".join(map(self._line, records)))
@@ -134,7 +148,22 @@ class Lines:
         self.records, self._status, self._torn = records, (status.st_ino, status.st_size), 0
 
     def _line(self, record: Record) -> bytes:
-        return self._dumps({"n": record.n, "at": record.at, "request": record.request, "entries": record.entries}).encode() + b"\n"
+        text = self._dumps({"n": record.n, "at": record.at, "request": record.request, "entries": record.entries}).encode()
+        return b'%s,"crc":"%08x"}\n' % (text[:-1], crc32(text[:-1]))
+
+    def _set_aside(self, data: bytes):
+        """Keep the damaged file *data* beside the new one, and say so.  Raises ``StoreError``: it cannot be written."""
+        numbers, aside = self._damaged, self.path + ".damaged"
+        try:
+            with _fresh(aside) as file:
+                file.write(data)
+            self._replace(self.records)
+        except OSError as e:
+            self._status = None
+            raise StoreError("%s: line %d is no line of a conversation, or was changed; it cannot be set aside: %s" % (
+                self.path, numbers[0], e.strerror), "mend it, or move the file away to begin anew") from None
+        tell("the conversation %s was damaged: %s; %s has it as it was" % (self.path, "line%s %s%s" % (
+            "s" * (len(numbers) > 1), ", ".join(map(str, numbers[:10])), " ..." * (len(numbers) > 10)), aside))
 
     def _cut(self, size: int):
         with _fresh(self.path + ".damaged") as file:
@@ -152,23 +181,38 @@ class Lines:
                 raise StoreError("%s: it becomes shorter while it is read" % self.path, "send this again, when whoever changes it is done")
             data += part
         *lines, torn = data.split(b"\n")
-        last = 0
+        last, self._damaged = 0, []
         for number, line in enumerate(lines):
             record = self._record(line, last)
-            if record is None and b"\0" in line and line != lines[-1]:
-                continue                # a power cut has taken it from between others
             if record is None and not any([self._record(other, 0) for other in lines[number + 1:]]):
                 torn = b"\n".join(lines[number:] + [torn])         # what a power cut left
                 break
             if record is None:
-                raise StoreError("%s: line %d is no line of a conversation" % (self.path, number + 1), "mend it, or move the file away to begin anew")
+                self._damaged.append(number + 1)
+                continue
             self.records.append(record)
             last = record.n + len(record.entries) - 1
+        else:
+            for end in (torn, torn[:-1]):           # a line feed that is missing, or damaged
+                record = self._record(end, last) if _SEAL.search(end) else None
+                if record:
+                    self.records.append(record)
+                    self._damaged.append(len(lines) + 1)
+                    torn = b""
+                    break
         self._torn = len(torn)
         self._status = status.st_ino, status.st_size - self._torn
+        if torn and self._told != (status.st_ino, status.st_size):
+            self._told = status.st_ino, status.st_size
+            tell("the conversation %s has %d bytes at its end that are no whole line; %s.damaged will have them" % (
+                self.path, len(torn), self.path))
+        return data
 
     def _record(self, line: bytes, last: int):
         """Return the ``Record`` that *line* is, behind the entry with the number *last*; None when it is none."""
+        seal = _SEAL.search(line)
+        if seal and crc32(line[:seal.start()]) != int(seal[1], 16):
+            return None
         try:
             value = self._loads(line)
         except ClawError:

@@ -9,6 +9,7 @@ from memory_world import World, store
 from clawlite.core.errors import ClawError, InvalidParams, StoreError
 from clawlite.core.memories import SUMMARIZE, TRUNCATE, WINDOW
 from clawlite.linux import memory_lines, memory_talk
+from clawlite.linux.jsontext import dumps, loads
 
 
 @pytest.fixture
@@ -136,7 +137,9 @@ def test_a_retry_is_known_after_its_entries_are_gone(world):
 def test_a_person_can_read_it(world):
     world.put(paper(), {"role": "user", "text": "Grüße"}, metadata={"from": "console"})
     (line,) = open(file(world), encoding="utf-8").read().splitlines()
-    assert json.loads(line) == {"n": 1, "at": world.now, "request": json.loads(line)["request"], "entries": [[{"role": "user", "text": "Grüße"}, None, {"from": "console"}]]}
+    found = json.loads(line)
+    assert found == {"n": 1, "at": world.now, "request": found["request"], "entries": [[{"role": "user", "text": "Grüße"}, None, {"from": "console"}]],
+                     "crc": found["crc"]}
     assert "Grüße" in line and os.stat(file(world)).st_mode & 0o777 == 0o600
 
 
@@ -172,7 +175,7 @@ def test_a_torn_end_is_cut_off_and_kept_aside(world, end):
     assert open(file(world) + ".damaged", "rb").read() == end
 
 
-def test_a_line_that_a_power_cut_took_from_between_is_passed_over(world):
+def test_a_line_that_a_power_cut_took_from_between_is_set_aside(world, capfd):
     one = paper()
     for word in ("a", "b", "c"):
         world.put(one, word)
@@ -181,24 +184,80 @@ def test_a_line_that_a_power_cut_took_from_between_is_passed_over(world):
     with open(file(world), "wb") as out:
         out.write(b"\n".join(lines))
     assert world.all(one) == ["a", "c"]
+    assert "was damaged: line 2; " in capfd.readouterr().err
+    assert open(file(world) + ".damaged", "rb").read() == b"\n".join(lines)
 
 
 @pytest.mark.parametrize("line", ['{"n": 1, "at": 1}', "[]", "x", '{"n": "1", "at": 1, "request": null, "entries": []}', '{"n": 1, "at": 1, "request": 5, "entries": []}',
                                   '{"n": 1, "at": 1, "request": null, "entries": [["a", 1, null]]}', '{"n": 0, "at": 1, "request": null, "entries": [["a", null, null]]}'])
-def test_a_line_that_is_none_is_an_error_that_names_it(world, line):
+def test_a_line_that_is_none_is_told_and_set_aside(world, capfd, line):
     one = paper()
     world.put(one, "a")
     world.put(one, "b")
     whole = open(file(world)).read()
     with open(file(world), "w") as out:
         out.write(line + "\n" + whole)
+    assert world.all(one) == ["a", "b"] and "was damaged: line 1; " in capfd.readouterr().err
+    assert open(file(world) + ".damaged").read() == line + "\n" + whole and open(file(world)).read() == whole
+    assert world.put(one, "c") == ["entry-3"] and world.again().all(one) == ["a", "b", "c"]
+    assert capfd.readouterr().err == "", "it is told once"
+
+
+def test_a_line_that_cannot_be_set_aside_is_an_error_that_names_it(world):
+    one = paper()
+    world.put(one, "a")
+    with open(file(world)) as old:
+        whole = old.read()
+    with open(file(world), "w") as out:
+        out.write("x\n" + whole)
+    os.mkdir(file(world) + ".damaged")
     for ask in (lambda: world.all(one), lambda: world.put(one, "c")):
         with pytest.raises(StoreError, match="line 1 is no line of a conversation") as raised:
             ask()
         assert raised.value.code == -32030 and "mend it" in raised.value.hint
     with open(file(world), "w") as out:
         out.write(whole)
-    assert world.all(one) == ["a", "b"], "what is mended needs no restart"
+    assert world.all(one) == ["a"], "what is mended needs no restart"
+
+
+def test_no_flipped_bit_loses_or_changes_an_entry_without_a_word(world, capfd):
+    one, words = paper(), ["water the beds", "thr\u00e9e", "42"]
+    for word in words:
+        world.put(one, word)
+    path = file(world)
+    with open(path, "rb") as source:
+        data = source.read()
+    told = 0
+    for at in range(0, 8 * len(data), 3):
+        changed = bytearray(data)
+        changed[at // 8] ^= 1 << at % 8
+        with open(path, "wb") as out:
+            out.write(changed)
+        lines = memory_lines.Lines(path, dumps, loads)
+        assert lines.open(False)
+        found = [entry[0] for record in lines.records for entry in record.entries]
+        lines.close()
+        said = capfd.readouterr().err
+        told += "conversation" in said
+        assert all(word in words for word in found), (at, found)
+        assert len(found) == 3 or said, at
+        if os.path.exists(path + ".damaged"):
+            with open(path + ".damaged", "rb") as aside:
+                assert aside.read() == changed
+            os.unlink(path + ".damaged")
+    assert told > 8 * len(data) / 3 * 0.9, told
+
+
+def test_lines_of_an_earlier_version_are_read(world, capfd):
+    one = paper()
+    world.put(one, "a")
+    with open(file(world)) as old:
+        value = json.loads(old.read())
+    del value["crc"]
+    with open(file(world), "w") as out:
+        out.write(json.dumps(value) + "\n")
+    world.put(one, "b")
+    assert world.again().all(one) == ["a", "b"] and capfd.readouterr().err == ""
 
 
 def test_a_disk_that_is_full_takes_no_line_in_half(world, monkeypatch):
