@@ -1,15 +1,18 @@
-"""What a channel must know after a restart: one small JSON file each, replaced as a whole, mode 0600."""
+"""What a channel must know after a restart: one small JSON file each, replaced as a whole, mode 0600.
+
+Its CRC stands behind it (``files.sealed``); files of earlier versions have none.
+"""
 import os
 
 from clawlite.core.errors import ClawError
-from clawlite.linux.files import mend
+from clawlite.linux.files import is_sealed, mend, sealed, tell
 from clawlite.linux.jsontext import dumps, loads
 
 _MOST = 262144                  # bytes that are read
 
 
 class State:
-    """The state of one channel; a file that is damaged is no state.
+    """The state of one channel; a file that is damaged is no state: it is set aside, and that is told.
 
     folder  of the agent's channels, or None: nothing is kept
     name    of the channel (kebab-case: no separator is in it)
@@ -23,10 +26,22 @@ class State:
     def _read(self) -> dict:
         try:
             with open(self._path, "rb") as file:
-                data = loads(file.read(_MOST))
-        except (OSError, ClawError):
+                line = file.read(_MOST)
+        except OSError:
             return {}
-        return data if isinstance(data, dict) else {}
+        text = line[:-10] if is_sealed(line[:-1]) and line[-1:] == b"\n" else line
+        try:
+            data = loads(text)
+        except ClawError:
+            data = None
+        if isinstance(data, dict):
+            return data
+        try:
+            os.replace(self._path, self._path + ".damaged")
+            tell("the channel state %s was damaged and begins anew; %s.damaged has it as it was" % (self._path, self._path))
+        except OSError as e:
+            tell("the channel state %s is damaged, and cannot be set aside: %s" % (self._path, e.strerror))
+        return {}
 
     def save(self, lasting: bool = True) -> str:
         """Write it; return "", or why it could not be written.  *lasting*: it survives a power cut."""
@@ -37,7 +52,7 @@ class State:
             os.makedirs(self._folder, 0o700, exist_ok=True)
             fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
-                os.write(fd, dumps(self.data).encode())
+                os.write(fd, sealed(dumps(self.data).encode()))
                 if lasting:
                     os.fsync(fd)
             finally:

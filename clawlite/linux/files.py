@@ -4,6 +4,7 @@ State lies in ``$CLAWLITE_STATE``, by default the XDG state folder: one folder p
 """
 import errno
 import os
+from binascii import crc32
 
 from clawlite.core import seal
 from clawlite.core.errors import ClawError, ImageError
@@ -105,6 +106,16 @@ def tell(text: str):
         os.write(2, ("clawlite: %s\n" % text).encode())
     except OSError:                     # stderr is closed, or its reader is gone: no store fails for that
         return
+
+
+def sealed(text: bytes) -> bytes:
+    """Return *text* as a line with its CRC-32: a blank, 8 hexadecimal digits and a line feed."""
+    return b"%s %08x\n" % (text, crc32(text))
+
+
+def is_sealed(line: bytes) -> bool:
+    """Return whether *line*, without its line feed, is as ``sealed`` made it; its text is ``line[:-9]``."""
+    return sealed(line[:-9]) == line + b"\n"
 
 
 MOST_WAITING = 65536            # bytes of the log that wait for a disk that takes them again

@@ -14,11 +14,10 @@ told, and the file is set aside as ``NAME.damaged`` before it is written anew.
 """
 import hashlib
 import os
-from binascii import crc32
 from collections import deque
 
 from clawlite.core.errors import ClawError
-from clawlite.linux.files import leads_to, tell, tell_replaced
+from clawlite.linux.files import is_sealed, leads_to, sealed, tell, tell_replaced
 from clawlite.linux.jsontext import dumps, loads
 
 ROOM = 10000                    # messages that are not done
@@ -221,15 +220,6 @@ class Inbox:
             self._last = max(self._last, number)
             if packet:
                 self._ids.append((packet, digest))
-
-
-def sealed(text: bytes) -> bytes:
-    """Return *text* as a line with its CRC."""
-    return b"%s %08x\n" % (text, crc32(text))
-
-
-def is_sealed(line: bytes) -> bool:
-    return sealed(line[:-9]) == line + b"\n"
 
 
 def sync_names(folder: str):
