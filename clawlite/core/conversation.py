@@ -42,12 +42,13 @@ def restore(place: tuple, history, keep_bytes: int):
             yield _told(e, "what was said before is not known")
 
 
-def keep(place: tuple, history, end: tuple = None):
+def keep(place: tuple, history):
     """A generator of effects that stores the turn that has ended; one that is too long for the store without what its tools gave.
 
-    end  an effect that comes as soon as the turn is stored, or cannot be: the end of the answer; before what compacts the store
+    ``history.end``, which shows the end of the answer, comes as soon as the turn is stored or cannot be, and before what compacts the store:
+    a process that is killed then has shown nothing that it does not remember.
     """
-    turn = history.turn
+    turn, end, history.end = history.turn, history.end, None
     try:
         try:
             stored = yield from ask("store", *place, (None, [_entry(message) for message in turn]))

@@ -18,6 +18,8 @@ class History:
         self.answering = 0              # who answers in it (core/chain.py): its later rounds stay there, or rules and a model would take turns
         self.is_nested = False          # of a tool: only a model can answer it, and nothing of the answer is shown
         self._ids = 0
+        self.is_kept = False            # each turn is stored, and its end is shown then
+        self.end = None                 # the effect that shows it
         self.preface = []               # messages before all others: what files of the agent's say now
         self.is_restored = False        # what was said in earlier sessions has been looked for
         self.is_told = False            # that this conversation is not stored has been said

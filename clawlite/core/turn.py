@@ -67,17 +67,21 @@ def turn(image, text: str, chain, history, run=None, skill=None):
     clean, within, again = True, skill, False
     for _ in range(image.agent.max_rounds):
         reply = yield from chain.ask(history)
-        if reply.text and not reply.shown:
-            yield (SAY, reply.text)
+        end = (SAY, reply.text) if reply.text and not reply.shown else None
+        if end and (reply.calls or not history.is_kept or skill is not None):
+            end = yield end
         if len(reply.calls) > MAX_CALLS:
             raise ProviderError("the provider asked for %d tool calls at once, expected at most %d" % (len(reply.calls), MAX_CALLS))
         asked = [(id or history.new_id(), _plain(name), raw or canonical(arguments)) for id, name, arguments, raw in reply.calls]
         messages.append(Message("assistant", reply.text, asked))
         if not asked:
             if reply.stop in _ENDS or reply.stop and not reply.text:
+                if end:
+                    end = yield end
                 yield (SAY, _ENDS.get(reply.stop, "The provider said nothing."))
             wrong = skill.misses(reply.text, image, chain.loads) if skill is not None and skill.output is not None else None
             if wrong is None:
+                history.end = end       # a person reads the end of an answer when it is stored (conversation.keep)
                 return clean
             if again:
                 raise ProviderError("the answer is not what the output_schema of the skill %s allows: %s" % (skill.name, wrong))

@@ -6,7 +6,6 @@ write it, else the maker's beside the image.  What is not there is left out.
 import os
 
 from clawlite.core.conversation import MAX_MESSAGES, keep, restore
-from clawlite.core.effect import SAY, WRITE
 from clawlite.core.errors import ClawError
 from clawlite.core.memories import SUMMARIZE, ask
 from clawlite.core.turn import Message
@@ -59,40 +58,10 @@ def lasting(work, place: tuple, history, keep_bytes: int):
         yield from restore(place, history, keep_bytes)
         if place[0].compaction == SUMMARIZE and keep_bytes:
             yield from _restore_summary(place, history)
-    end, clean = yield from _all_but_the_end(work)
-    yield from keep(place, history, end)
+    history.is_kept = True
+    clean = yield from work
+    yield from keep(place, history)
     return clean
-
-
-def _all_but_the_end(work):
-    """A generator of the effects of *work* but for the text that it ends with; return (that effect or None, what *work* returns).
-
-    What a person has read to its end is stored then: the first turn of a process opens its database, and a process that was killed
-    meanwhile had shown an answer that it did not remember.
-    """
-    held, send, given = None, work.send, None
-    while True:
-        try:
-            effect = send(given)
-        except StopIteration as e:
-            return held, e.value
-        except Exception:
-            if held:
-                yield held
-            raise
-        if held:
-            yield held
-        held, send, given = None, work.send, None
-        if effect[0] in (SAY, WRITE):
-            held = effect
-            continue
-        try:
-            given = yield effect
-        except GeneratorExit:
-            work.close()
-            raise
-        except BaseException as e:
-            send, given = work.throw, e
 
 
 def _restore_summary(place: tuple, history):

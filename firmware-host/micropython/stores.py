@@ -61,6 +61,7 @@ class Stores:
             from clawlite.core.conversation import restore
             yield from restore(self._place(), history, self.agent.keep_bytes)
             del restore
+        history.is_kept = True
         clean = yield from work
         from clawlite.core.conversation import keep
         yield from keep(self._place(), history)

@@ -4,7 +4,7 @@ from clawlite.core.image import HAS_SIDE_EFFECTS
 from clawlite.core.trace import trace
 
 CALL = ("{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"claw.tool.call\",\"params\":{\"name\":\"water\",\"arguments\":{\"seconds\":%d},"
-         "\"context\":{\"request_id\":\"00000000-0000-4000-8000-00000000000%d\",\"identity\":\"t\"}}}")
+         "\"context\":{\"request_id\":\"00000000-0000-4000-8000-00000000000%d\",\"identity\":\"greenhouse\"}}}")
 OPEN = "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"claw.initialize\",\"params\":{\"protocolVersion\":\"0.3.0\",\"clientInfo\":" \
        "{\"name\":\"t\",\"version\":\"1\"},\"capabilities\":{},\"manifest\":{\"kind\":\"Claw\",\"metadata\":{\"name\":\"x\"},\"spec\":{}}}}"
 

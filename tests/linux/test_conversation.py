@@ -10,11 +10,8 @@ from memory_operator import Operator
 from memory_world import store
 from providers.project import KEY, WAYS, World, provider, texts
 
-from clawlite.core.effect import RECEIVE, SAY, WRITE
-from clawlite.core.errors import ClawError
 from clawlite.core.history import History
 from clawlite.core.memories import SUMMARIZE
-from clawlite.linux import conversation
 from clawlite.linux.conversation import lasting, preface
 
 TALK = {"name": "talk", "type": "conversation"}
@@ -52,74 +49,14 @@ def test_a_conversation_goes_on_after_a_restart(world, api, streaming):
             assert [block.get("is_error", False) for block in results] == [False, True]
 
 
-def _plays(effects: list, log: list):
-    """A turn's work that yields *effects*, and notes what it is given back."""
-    for effect in effects:
-        log.append((yield effect))
-    return "clean"
-
-
-def test_the_end_of_an_answer_is_shown_when_it_is_stored(monkeypatch):
-    """A process that is killed after a person has read an answer to its end remembers it."""
-    def stored(place, history, end):
-        yield ("STORED",)
-        yield end
-    monkeypatch.setattr(conversation, "keep", stored)
-    history, given = History(0), []
-    history.is_restored = True
-    work = _plays([(SAY, "one"), (RECEIVE, 5), (WRITE, "two"), (WRITE, "three")], given)
-    seen, value = [], None
-    turn = conversation.lasting(work, ("place",), history, 0)
-    while True:
-        try:
-            effect = turn.send(value)
-        except StopIteration as e:
-            assert e.value == "clean"
-            break
-        seen.append(effect)
-        value = "bytes" if effect[0] == RECEIVE else None
-    assert seen == [(SAY, "one"), (RECEIVE, 5), (WRITE, "two"), ("STORED",), (WRITE, "three")]
-    assert given == [None, "bytes", None, None]
-
-
-def test_a_turn_that_fails_shows_what_it_had_said(monkeypatch):
-    def work():
-        yield (SAY, "half")
-        raise ClawError("the provider broke off")
-    history = History(0)
-    history.is_restored = True
-    turn = conversation.lasting(work(), ("place",), history, 0)
-    assert next(turn) == (SAY, "half")
-    with pytest.raises(ClawError):
-        next(turn)
-
-
-def test_a_turn_that_is_interrupted_is_told_so():
-    told = []
-
-    def work():
-        try:
-            yield (RECEIVE, 5)
-        except ClawError as e:
-            told.append(e.message)
-            raise
-    history = History(0)
-    history.is_restored = True
-    turn = conversation.lasting(work(), ("place",), history, 0)
-    assert next(turn) == (RECEIVE, 5)
-    with pytest.raises(ClawError):
-        turn.throw(ClawError("interrupted"))
-    assert told == ["interrupted"]
-
-
 @pytest.mark.parametrize("ms", [0, 1, 10, 50])
 def test_what_a_person_has_read_survives_kill_9(world, ms):
     """The first turn of a process, which opens its database: killed right behind the end of its answer."""
     with Server([say("Under the mat."), say("Yes.")]) as server:
-        world.build(provider(server), stores=[TALK])
+        world.build(provider(server, streaming=False), stores=[TALK])
         with world.start("run") as agent:
             agent.line("Where is the key?")
-            agent.expect("Under the mat.\n")
+            agent.expect("Under the mat.")
             time.sleep(ms / 1000)       # waits for nothing: the places of the kill are spread
             agent.process.kill()
             agent.process.wait()
@@ -195,7 +132,7 @@ def test_a_summary_comes_before_a_long_conversation_too(world, backend):
 def test_what_an_operator_calls_a_summary_may_be_anything():
     history, place = History(1000), (store(compaction=SUMMARIZE), "")
     for content, told in (({"role": "user"}, []), ("short", ["What was said before, in short: short", "I remember."])):
-        history.is_restored, work = False, lasting((effect for effect in ()), place, history, 1000)
+        history.is_restored, work = False, lasting(iter(()), place, history, 1000)
         assert next(work)[4][0] == "time-range" and work.send((True, {"entries": []}))[4][0] == "first"
         try:
             work.send((True, {"entries": [{"content": content, "metadata": {"summary_of": 3}}], "truncated": True}))

@@ -93,7 +93,7 @@ def test_an_answer_that_does_not_fit_is_told_to_the_model_once(world):
         assert "JSON Schema: " + json.dumps(SUMMARY) in texts(server.requests[0], "openai")[0][1]
         assert texts(server.requests[1], "openai")[-1][1].startswith("That does not fit: expected JSON")
         code, said, errors = world.ask("/report tea")
-    assert code == 1 and said == 'no\n{"summary": 1}\n' and "output_schema of the skill report allows: at answer.summary: expected a string" in errors
+    assert code == 1 and said == "" and "output_schema of the skill report allows: at answer.summary: expected a string" in errors
 
 
 # -- composite tools
