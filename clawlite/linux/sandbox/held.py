@@ -36,7 +36,7 @@ TASK, POLLED, AREA, FILE, ITEM, OPTIONS, DEVICE = 32768, 136, 512, 2048, 256, 13
 PIPE = 16 * _PAGE
 PAUSE = 8                       # times the processor's time that a look at everything took, before the next one
 _ZERO = b" /dev/zero (deleted)"
-LOCKS = 512                     # of the tree, from which on they are counted
+LOCKS = 512                     # of the machine, from which on the tree's are counted
 _KCMP_VM = 1
 _PART = 65536
 
@@ -96,7 +96,6 @@ class Held:
                               'mount a folder of a disk, or of a tmpfs with a size, or set relaxed = ["memory_mb"]')
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
             self._mounts.append((fd, _used(fd)))
-        self._locks = _lines("/proc/locks", b"\n", LOCKS) + LOCKS      # to read all of many takes the kernel seconds
         self._beside, self._under_way, self._next = 0, False, 0.0
 
     def is_over(self, pids: list) -> bool:
@@ -164,7 +163,7 @@ class Held:
     def _kernel(self, live: list, room: int) -> int:
         """Return the bytes that the kernel holds for *live*, as far as they are counted; more than *room* where something cannot be looked at."""
         self._sockets, self._pipes, self._infos, self._most, self._sent = set(), set(), 0, 0, False
-        self._locked = _lines("/proc/locks", b"\n", self._locks) > self._locks
+        self._locked = _lines("/proc/locks", b"\n", LOCKS) > LOCKS      # to read all of many takes the kernel seconds
         total = 0
         for pid, text in live:
             if total <= room and "\nVmRSS:" in text:

@@ -48,6 +48,7 @@ class Watch:
         self._status = None
         self._kept, self._size, self._total = [], 0, 0
         self._look_at = 0.0
+        self._memory_at = time.monotonic() + limits.TICK_MS / 1000     # /proc/locks takes the kernel 5 to 15 ms: not for a command that ends before
         self._poll = select.poll()
         self._poll.register(agent, select.POLLHUP | select.POLLRDHUP)
         self._poll.register(life, 0)                    # tells a hang-up: the server has gone
@@ -129,7 +130,7 @@ class Watch:
         pids = self._tree() if self._memory is None or self._plan["profile"] == "N" else limits.descendants((), self._memory.most)
         if self._level:
             limits.weigh(pids, self._level)
-        if self._memory is not None and self._memory.is_over(pids):
+        if self._memory is not None and self._status is None and now >= self._memory_at and self._memory.is_over(pids):
             over = "memory_mb"
         elif most is not None and limits.tasks(pids) > most:
             over = "max_processes"
