@@ -73,7 +73,8 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
 def _audit(image) -> list:
     """Return what the audit of *image* keeps.  Raises ``ImageMismatch`` for one that a board does not keep."""
     from clawlite.core.header import shaped
-    wants = shaped(image.section(GUARD)[3], (bool, bool, bool, [None, 1 << 32], str, object), "the audit")
+    shape = (bool, bool, bool, [None, 1 << 32], str, object)
+    wants = shaped(image.section(GUARD)[3], [shape, shape + (object,)], "the audit")        # the last one is of Linux
     if wants[4] != "file":
         raise ImageMismatch("the audit goes to %s, which this board does not do" % wants[4], "destination: file; see it with clawlite audit --port PORT")
     return wants

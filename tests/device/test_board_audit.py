@@ -300,6 +300,15 @@ def test_another_destination_is_refused_by_field_and_by_the_board(start, tmp_pat
     assert not (tmp_path / "flash/audit-audited").exists()
 
 
+def test_a_size_is_told_to_be_of_linux_and_the_board_takes_the_image(start, tmp_path):
+    project(tmp_path / "flash", "audit: { retention: 30d }")
+    (tmp_path / "flash/clawlite.toml").write_text('replay = "r.jsonl"\n[audit]\nmax_size_mb = 8\n')
+    note, = board_fit.notes(manifest.load(str(tmp_path / "flash")), boards.profile("pico"))
+    assert note["line"] == 3 and "pico does not use it" in note["message"]
+    with start(build.build_beside(str(tmp_path / "flash"))) as agent:
+        agent.initialize()
+
+
 def test_a_maker_is_told_that_a_flash_is_not_for_ever(tmp_path):
     project(tmp_path / "flash", "audit: { destination: file }")
     note, = board_fit.notes(manifest.load(str(tmp_path / "flash")), boards.profile("pico"))
