@@ -166,12 +166,27 @@ def _find(connection, lock, name: bytes, port: int):
         found = getaddrinfo(name, port, 0, SOCK_STREAM)
     except gaierror as e:
         found = "no such host: %s" if e.errno != EAI_AGAIN else "the name %s cannot be looked up: no name server answers"
-        found = found % name.decode()
+        found = _lacking(name) or found % name.decode()
+    except OSError as e:
+        found = "the name %s cannot be looked up: %s" % (name.decode(), words(e))
     except Exception as e:
         found = "the name %s cannot be looked up (%s)" % (name.decode(), type(e).__name__)
     with lock:
         connection.found = found
         connection.nudge()
+
+
+def _lacking(name: bytes) -> str:
+    """Return why *name* could not be looked up when no file can be opened, "" otherwise.
+
+    glibc then says that there is no such host, or that no server answers: it opens files and sockets of its own.
+    """
+    try:
+        os.close(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as e:
+        if e.errno in (errno.EMFILE, errno.ENFILE):
+            return "the name %s cannot be looked up: %s" % (name.decode(), words(e))
+    return ""
 
 
 def _checked_ones(found: list, check) -> list:
@@ -205,4 +220,6 @@ def words(error: OSError) -> str:
         return "no way to that host: %s" % os.strerror(code).lower()
     if code == errno.ETIMEDOUT:
         return "the host does not answer"
+    if code == errno.EMFILE:
+        return "this process may open no more files (ulimit -n)"
     return os.strerror(code).lower() if code else "the connection failed (%s)" % type(error).__name__

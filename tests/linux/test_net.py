@@ -201,6 +201,29 @@ def test_look_up_that_fails(loop, monkeypatch, code, sentence):
     assert loop.error() == sentence
 
 
+def test_no_free_descriptor_is_not_the_name_s_fault():
+    """In a process of its own: the limit is the whole process's."""
+    import subprocess
+    import sys
+    script = """if True:
+        import _thread, os, resource
+        from clawlite.linux import net_stream
+        class Connection:
+            nudge = lambda self: None
+        resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+        try:
+            while True:
+                os.dup(0)
+        except OSError:
+            pass
+        asked = Connection()
+        net_stream._find(asked, _thread.allocate_lock(), b"api.example.com", 80)
+        os.write(1, asked.found.encode())
+        """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "the name api.example.com cannot be looked up: this process may open no more files (ulimit -n)", done.stderr
+
+
 @pytest.mark.parametrize("scheme, host, port, sentence", [
     ("ftp", "h", 1, "'ftp' is no scheme for a connection: expected http or https"),
     ("http", "", 1, "'' is no host name"), ("http", "a b", 1, "'a b' is no host name"), ("http", "a\r\nb", 1, r"'a\r\nb' is no host name"),
@@ -269,7 +292,7 @@ def test_at_most_so_many_addresses_are_tried(loop, monkeypatch):
 
 @pytest.mark.parametrize("code, sentence", [
     (errno.ENETUNREACH, "no way to that host: network is unreachable"), (errno.EHOSTUNREACH, "no way to that host: no route to host"),
-    (errno.ETIMEDOUT, "the host does not answer"), (errno.EMFILE, "too many open files"), (errno.EPIPE, "the connection was reset"),
+    (errno.ETIMEDOUT, "the host does not answer"), (errno.EMFILE, "this process may open no more files (ulimit -n)"), (errno.EPIPE, "the connection was reset"),
     (None, "the connection failed (OSError)")])
 def test_words_for_what_a_kernel_says(code, sentence):
     assert net_stream.words(OSError(code, "x") if code else OSError()) == sentence
