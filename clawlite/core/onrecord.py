@@ -33,7 +33,7 @@ def begin(once):
     once.state = OPEN
     recall.begun -= 1
     if theirs is None:
-        raise InternalError("nothing runs that cannot be put on record: %s" % others, "make room where this agent keeps its state")
+        raise InternalError("nothing runs that cannot be put on record: %s" % others, "mend that where this agent keeps its state, and send it again")
     compare(once, theirs)
     return theirs
 

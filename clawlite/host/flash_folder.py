@@ -6,6 +6,7 @@ import zlib
 
 from clawlite.core.errors import ClawError
 from clawlite.host.flash_plan import FOLDERS, RECORD, SLOTS, TOP, Look
+from clawlite.host.problems import disk_hint
 
 _SEALS = (40, 73)               # bytes after the body of an image, unsigned and signed (core/image.py)
 
@@ -107,6 +108,7 @@ def is_whole(image: bytes) -> bool:
 
 
 def _failed(e: OSError) -> ClawError:
-    error = ClawError(f"{e.filename or 'the folder'}: {e.strerror}; what booted before still boots", "make room or get the right to write, and flash again")
+    hint = disk_hint(e.errno) or "get the right to write"
+    error = ClawError(f"{e.filename or 'the folder'}: {e.strerror}; what booted before still boots", hint + ", and flash again")
     error.exit_code = 1
     return error

@@ -20,6 +20,7 @@ from clawlite.core.errors import ClawError
 from clawlite.host import boards, build, inspection, ssh_there
 from clawlite.host.board_files import companions
 from clawlite.host.flash_plan import Plan, digest
+from clawlite.host.problems import disk_hint
 
 PYTHON = (3, 11)
 FOLDER = "clawlite"
@@ -160,7 +161,7 @@ class Remote:
             raise self._lost()
         reply = json.loads(line)
         if "error" in reply:
-            raise Failed(f"{self.name}: {reply['error']}; what ran before is untouched", "make room or get the right to write there, and flash again")
+            raise Failed(f"{self.name}: {reply['error']}; what ran before is untouched", (disk_hint(reply["errno"]) or "get the right to write there") + ", and flash again")
         return reply["ok"]
 
     def bench(self, archive: bytes, words: list) -> list:

@@ -3,12 +3,14 @@
 Everything is read once, at the start, and written as it changes; the file is the truth after a restart.  Keys are in none of it.
 """
 import asyncio
+import errno
 import json
 import os
 import sqlite3
 import time
 
 from clawlite.core.errors import ClawError
+from clawlite.host.problems import disk_hint
 
 KEPT_ROWS = 10000               # of history and of audit, each; older ones go
 _EACH = 256                     # rows between two looks at that
@@ -44,7 +46,7 @@ class Store:
             await db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;" + _TABLES)
             rows = await db.execute_fetchall("SELECT device, agent, meters FROM spent")
         except (OSError, aiosqlite.Error) as e:
-            raise ClawError(f"{path}: {e}", "make room, or set $CLAWLITE_STATE") from None
+            raise ClawError(f"{path}: {e}", _mend(e)) from None
         return cls(db, {(device, agent): json.loads(meters) for device, agent, meters in rows}, note)
 
     def spent(self, device: str, agent: str) -> dict:
@@ -89,7 +91,7 @@ class Store:
         except sqlite3.Error as e:
             if not self._is_broken:
                 self._is_broken = True
-                self._note(f"gateway.db cannot be written: {e}")
+                self._note(f"gateway.db cannot be written: {e} - {_mend(e)}")
 
     async def _execute(self, statement: str, values: tuple) -> None:
         await self._db.execute(statement, values)
@@ -98,3 +100,17 @@ class Store:
             for table in ("history", "audit"):
                 await self._db.execute(f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - {KEPT_ROWS}")
         await self._db.commit()
+
+
+def _mend(e) -> str:
+    """Return the next step after *e*, an ``OSError`` or an error of SQLite."""
+    name = getattr(e, "sqlite_errorname", None) or ""
+    if name in ("SQLITE_CORRUPT", "SQLITE_NOTADB"):
+        return "move the file away to begin anew, or bring back a copy"
+    if name.startswith("SQLITE_IOERR"):
+        code = errno.EIO
+    elif name == "SQLITE_FULL":
+        code = errno.ENOSPC
+    else:
+        code = getattr(e, "errno", None)
+    return disk_hint(code) or "make its folder and its file writable, or set $CLAWLITE_STATE"

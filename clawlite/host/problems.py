@@ -135,11 +135,18 @@ def one_of(names) -> str:
 
 
 def unwritten(path: str, e: OSError, otherwise: str) -> ClawError:
-    """Return the error of a file that cannot be written; of a full disk with exit code 1: what the command was given is right.
+    """Return the error of a file that cannot be written; exit code 1 when its disk is full or fails: what the command was given is right.
 
-    otherwise  the next step where it is not for want of room
+    otherwise  the next step where the disk is not to blame
     """
-    is_full = e.errno in (errno.ENOSPC, errno.EDQUOT)
-    error = ClawError(f"{path}: {e.strerror}", "make room" if is_full else otherwise)
-    error.exit_code = 1 if is_full else 2
+    hint = disk_hint(e.errno)
+    error = ClawError(f"{path}: {e.strerror}", hint or otherwise)
+    error.exit_code = 1 if hint else 2
     return error
+
+
+def disk_hint(code) -> str:
+    """Return the next step after the error *code* (errno) of a file, "" when the disk is not to blame."""
+    if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "make room"
+    return "look at the disk or the card: it fails" if code == errno.EIO else ""

@@ -1,7 +1,7 @@
 """The far end of ``clawlite flash --ssh``: sent over the line, run by the other machine's own Python, kept nowhere.
 
 1. The standard library alone, and nothing of this package: none of it need be there.
-2. A request is one line of JSON [verb, arguments...]; a write's bytes follow it.  A reply is one line: {"ok": value} or {"error": text}.
+2. A request is one line of JSON [verb, arguments...]; a write's bytes follow it.  A reply is one line: {"ok": value} or {"error": text, "errno": number or null}.
 3. All paths are relative to one folder, an agent's.  ``current`` there is a link to the slot that runs, and is replaced whole.
 """
 import hashlib
@@ -37,7 +37,8 @@ def serve(source, target) -> None:
         try:
             reply = {"ok": getattr(there, verb)(*arguments)}
         except (OSError, ValueError) as e:
-            reply = {"error": "%s: %s" % (e.filename, e.strerror) if getattr(e, "filename", None) else str(e)}
+            reply = {"error": "%s: %s" % (e.filename, e.strerror) if getattr(e, "filename", None) else str(e),
+                     "errno": getattr(e, "errno", None)}
         target.write(json.dumps(reply).encode() + b"\n")
         target.flush()
 

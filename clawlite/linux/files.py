@@ -74,10 +74,10 @@ def state_folder(agent: str) -> str:
     return os.path.join(root, agent)
 
 
-_FAULTY = "look at the disk: it fails (the kernel's log, dmesg, says more)"
+FAULTY = "look at the disk: it fails (the kernel's log, dmesg, says more)"
 _ROOM = "make room for it"
 _WRITABLE = "make its folder writable"
-_MENDS = {errno.EIO: _FAULTY, errno.ENOSPC: _ROOM, errno.EDQUOT: _ROOM, errno.EFBIG: _ROOM, errno.EACCES: _WRITABLE,
+_MENDS = {errno.EIO: FAULTY, errno.ENOSPC: _ROOM, errno.EDQUOT: _ROOM, errno.EFBIG: _ROOM, errno.EACCES: _WRITABLE,
           errno.EPERM: _WRITABLE, errno.EROFS: _WRITABLE, errno.EMFILE: "let it have more open files (ulimit -n)",
           errno.ENFILE: "close other programs: the machine has no room for another open file"}
 

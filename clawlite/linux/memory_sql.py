@@ -14,10 +14,10 @@
 4. ``_sqlite3`` is the C half of ``sqlite3``: it is loaded with the first request, in the worker's thread, without datetime.
 """
 import os
-from errno import EDQUOT, EFBIG, ENOSPC, errorcode
+from errno import EDQUOT, EFBIG, EIO, ENOSPC, errorcode
 
 from clawlite.core.errors import QueryFailed, StoreError
-from clawlite.linux.files import state_folder, tell_replaced
+from clawlite.linux.files import FAULTY, mend, state_folder, tell_replaced
 
 FILE = "memory.db"
 BUSY_MS = 2000                  # another process of this agent may be writing
@@ -40,7 +40,9 @@ _WORDS = {                      # beginning of SQLite's name of an error -> (wha
     "SQLITE_CORRUPT": ("it is damaged", "move the file away to begin anew, or bring back a copy"),
     "SQLITE_NOTADB": ("it is damaged: this is no database", "move the file away to begin anew, or bring back a copy"),
     "SQLITE_BUSY": ("another process is writing to it", "send this again"),
-    "SQLITE_IOERR": ("the disk failed, or is full", "make room where this agent keeps its state, and look at the disk"),
+    # A limit of the file or of the user's bytes (EFBIG, EDQUOT) is this error too: SQLite tells only ENOSPC apart.
+    "SQLITE_IOERR_WRITE": ("the disk failed, or is full", "make room where this agent keeps its state, or look at the disk"),
+    "SQLITE_IOERR": ("the disk failed", FAULTY),
 }
 
 
@@ -235,7 +237,7 @@ def failure(e, path: str, query: bool = False) -> StoreError:
     if isinstance(e, OSError) and is_full(e):
         return StoreError("the memory %s: the disk is full" % path, _WORDS["SQLITE_FULL"][1], {"cause": errorcode[e.errno]})
     if isinstance(e, OSError):
-        return StoreError("the memory %s: %s" % (path, e.strerror), "make its folder writable")
+        return StoreError("the memory %s: %s" % (path, e.strerror), mend(e))
     name = _name(e)
     for beginning, (what, hint) in _WORDS.items():
         if name.startswith(beginning):
@@ -254,7 +256,8 @@ def make_folder(folder: str):
     try:
         lasting_folder(folder)
     except OSError as e:
-        raise StoreError("the memory's folder %s: %s" % (folder, e.strerror), "make it, and make it writable") from None
+        hint = FAULTY if e.errno == EIO else "make it, and make it writable"
+        raise StoreError("the memory's folder %s: %s" % (folder, e.strerror), hint) from None
 
 
 def lasting_folder(folder: str):

@@ -141,3 +141,17 @@ def test_a_name_with_what_a_name_has_elsewhere(tmp_path):
 def test_a_service_of_no_image(tmp_path):
     done = clawlite("service", "install", cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.startswith("clawlite: there is no image claw.cbor - build one first"), done.stderr
+
+
+def test_a_disk_that_fails_is_not_told_to_make_room():
+    import errno
+    import sqlite3
+
+    from clawlite.host import flash_folder, gateway_store, problems
+    ioerr, full = sqlite3.OperationalError("disk I/O error"), sqlite3.OperationalError("full")
+    ioerr.sqlite_errorname, full.sqlite_errorname = "SQLITE_IOERR_READ", "SQLITE_FULL"
+    eio, closed = OSError(errno.EIO, "Input/output error"), OSError(errno.EACCES, "Permission denied")
+    for hint in (gateway_store._mend(ioerr), gateway_store._mend(eio), flash_folder._failed(eio).hint, problems.unwritten("p", eio, "x").hint):
+        assert hint.startswith("look at the disk") and "room" not in hint, hint
+    assert gateway_store._mend(full) == "make room" and problems.unwritten("p", eio, "x").exit_code == 1
+    assert flash_folder._failed(closed).hint == "get the right to write, and flash again" and "writable" in gateway_store._mend(closed)

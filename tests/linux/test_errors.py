@@ -221,3 +221,17 @@ def test_a_failing_disk_is_not_told_to_make_room():
     said = {code: mend(OSError(code, "")) for code in (errno.EIO, errno.ENOSPC, errno.EROFS, errno.EMFILE)}
     assert "room" not in said[errno.EIO] and "disk" in said[errno.EIO]
     assert said[errno.ENOSPC] == "make room for it" and said[errno.EROFS] == "make its folder writable" and "ulimit" in said[errno.EMFILE]
+
+
+def test_a_memory_on_a_failing_disk_is_not_told_to_make_room():
+    """SQLite names the operation that failed; a write that failed may also be a limit of bytes, which it does not tell apart."""
+    import errno
+    import sqlite3
+
+    from clawlite.linux.memory_sql import failure
+    for name, is_room in (("SQLITE_IOERR_READ", False), ("SQLITE_IOERR_FSYNC", False), ("SQLITE_IOERR_WRITE", True), ("SQLITE_FULL", True)):
+        error = sqlite3.OperationalError("x")
+        error.sqlite_errorname = name
+        hint = failure(error, "p").hint
+        assert ("make room" in hint) == is_room and ("look at the disk" in hint) == ("IOERR" in name), (name, hint)
+    assert "look at the disk" in failure(OSError(errno.EIO, "Input/output error"), "p").hint
