@@ -5,7 +5,7 @@ Its CRC stands behind it (``files.sealed``); files of earlier versions have none
 import os
 
 from clawlite.core.errors import ClawError
-from clawlite.linux.files import is_sealed, mend, sealed, tell
+from clawlite.linux.files import is_sealed, mend, sealed, tell, write_whole
 from clawlite.linux.jsontext import dumps, loads
 
 _MOST = 262144                  # bytes that are read
@@ -52,7 +52,7 @@ class State:
             os.makedirs(self._folder, 0o700, exist_ok=True)
             fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
-                os.write(fd, sealed(dumps(self.data).encode()))
+                write_whole(fd, sealed(dumps(self.data).encode()))
                 if lasting:
                     os.fsync(fd)
             finally:

@@ -118,6 +118,30 @@ def is_sealed(line: bytes) -> bool:
     return sealed(line[:-9]) == line + b"\n"
 
 
+def write_whole(fd: int, data: bytes):
+    """Write all of *data*.  Raises ``OSError``: a part of it may stand there then."""
+    at = os.write(fd, data)
+    while at < len(data):           # a full disk takes what fits, and refuses the rest
+        at += os.write(fd, data[at:])
+
+
+def append_whole(fd: int, data: bytes, size: int, lasting: bool):
+    """Append *data* to a file of *size* bytes that no other process writes; all of it is there, or nothing.
+
+    lasting  True: it survives a power cut
+    Raises ``OSError``.  Where that could not be undone either, the next call cuts off what was left behind.
+    """
+    if os.fstat(fd).st_size > size:
+        os.ftruncate(fd, size)
+    try:
+        write_whole(fd, data)
+        if lasting:
+            os.fdatasync(fd)
+    except OSError:
+        os.ftruncate(fd, size)
+        raise
+
+
 MOST_WAITING = 65536            # bytes of the log that wait for a disk that takes them again
 
 
@@ -136,6 +160,7 @@ class Log:
         self._size = 0
         self._waiting = []
         self._rest = b""                # what could not be written
+        self._is_torn = False           # the file ends in a line that the rest goes on with
         self._told = False
         self.mend = ""                  # what helps against why the last ``flush`` failed
 
@@ -180,13 +205,14 @@ class Log:
             tell_replaced("the log", self._path())
         if self._fd is None:
             self._open()
-        if self._size + size > self._limit:
+        if self._size + size > self._limit and not self._is_torn:
             self._close()
             os.replace(self._path(), self._path() + ".1")
             self._open()
         written = os.write(self._fd, data)
         self._size += written
         self._rest = data[written:]
+        self._is_torn = data[written - 1:written] != b"\n"
         if self._rest:                  # a disk that is nearly full: the rest of the line comes first, once there is room
             self._write()
         self._told = False

@@ -11,7 +11,7 @@ import time
 from clawlite.core.errors import ClawError
 from clawlite.core.image import PROVIDERS
 from clawlite.core.ledger import CALLS, Ledger, add
-from clawlite.linux.files import state_folder
+from clawlite.linux.files import state_folder, write_whole
 from clawlite.linux.jsontext import dumps, loads
 
 MAX_FILE = 65536
@@ -122,7 +122,7 @@ class Counted:
     def _write(self, spent: dict):
         fd = os.open(self._path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            os.write(fd, dumps(spent).encode())
+            write_whole(fd, dumps(spent).encode())
             if self._lasting:
                 os.fdatasync(fd)
             status = os.fstat(fd)

@@ -13,7 +13,7 @@ import stat
 from clawlite.core.errors import ClawError
 from clawlite.core.text import decode_utf8
 from clawlite.linux import secretbox
-from clawlite.linux.files import state_folder
+from clawlite.linux.files import state_folder, write_whole
 
 MAX_VALUE = 8192                # bytes: the longest tokens take some 4 KiB, and a request's head ends at 16
 MAX_NAME = 128
@@ -89,7 +89,7 @@ def set_secret(agent: str, name: str, value: str):
         os.unlink(draft)                        # a power cut's
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        os.write(fd, data)
+        write_whole(fd, data)
         os.fsync(fd)
     finally:
         os.close(fd)

@@ -233,7 +233,8 @@ class RememberedInFile(Remembered):
     fields = {"lasting": True, "path": "", "scope": GLOBAL}
 
 
-STORES = (AuditSQLite, Remembered, RememberedByJournal, RememberedInFile)
+STORES = (AuditSQLite, Spent, ChannelState, LogLines, Secrets, Remembered, RememberedByJournal,
+          RememberedInFile)
 
 
 def attempt(act) -> bool:
