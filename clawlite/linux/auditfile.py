@@ -9,9 +9,10 @@
 """
 import fcntl
 import os
+from errno import ENOSPC
 
 from clawlite.linux.auditchain import Head, beginning, digest, head_of, link
-from clawlite.linux.files import leads_to, tell_replaced
+from clawlite.linux.files import leads_to, tell_replaced, write_whole
 
 SEGMENT = 4 << 20               # bytes
 DAY = 86400
@@ -61,9 +62,10 @@ class FileStore:
             head = Head(self._head.first, self._head.prev, self._head.last, self._head.hash)
             data = make(head)
             if data:
-                self._write(data)
-            if data or not self._known:
+                self._write(data, head)
+            elif not self._known:
                 self._put(head)
+            if data:
                 self.removed = ""       # a record of it is written
         finally:
             fcntl.flock(self._head_fd, fcntl.LOCK_UN)
@@ -97,19 +99,23 @@ class FileStore:
             self._said = "the head was damaged or missing"
         self._known = data.strip(b"\0")
 
-    def _write(self, data: bytes):
-        done = 0
+    def _write(self, data: bytes, head):
+        """Write records, and the head that they come to; neither of the two where one fails."""
         try:
-            while done < len(data):
-                done += os.write(self._fd, data[done:])
-        except OSError:
-            os.ftruncate(self._fd, self._size)
+            write_whole(self._fd, data)
+            self._put(head)
+        except BaseException:
+            try:
+                os.ftruncate(self._fd, self._size)
+            finally:                    # what stands there all the same is read by the next one
+                self._close_segment()
             raise
-        self._size += done
+        self._size += len(data)
 
     def _put(self, head):
         data = head.text().encode().ljust(HEAD - 1) + b"\n"
-        os.pwrite(self._head_fd, data, 0)
+        if os.pwrite(self._head_fd, data, 0) < len(data):
+            raise OSError(ENOSPC, os.strerror(ENOSPC))
         self._head, self._known = head, data
 
     def _turn(self, now_s: int):

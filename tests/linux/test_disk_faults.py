@@ -233,8 +233,8 @@ class RememberedInFile(Remembered):
     fields = {"lasting": True, "path": "", "scope": GLOBAL}
 
 
-STORES = (AuditSQLite, Spent, ChannelState, LogLines, Secrets, Remembered, RememberedByJournal,
-          RememberedInFile)
+STORES = (Audit, AuditSQLite, Spent, ChannelState, LogLines, Secrets, Remembered,
+          RememberedByJournal, RememberedInFile)
 
 
 def attempt(act) -> bool:
