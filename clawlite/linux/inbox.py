@@ -17,7 +17,7 @@ import os
 from collections import deque
 
 from clawlite.core.errors import ClawError
-from clawlite.linux.files import is_sealed, leads_to, sealed, tell, tell_replaced
+from clawlite.linux.files import append_whole, is_sealed, leads_to, sealed, tell, tell_replaced
 from clawlite.linux.jsontext import dumps, loads
 
 ROOM = 10000                    # messages that are not done
@@ -123,15 +123,7 @@ class Inbox:
             if is_new:
                 sync_names(os.path.dirname(self._path))
         data = b"".join([sealed(dumps(line).encode()) for line in lines])
-        try:
-            written = os.write(self._fd, data)
-            if written < len(data):
-                raise OSError(28, "only a part of it was written")
-            if lasting:
-                os.fdatasync(self._fd)
-        except OSError:
-            os.ftruncate(self._fd, self._size)
-            raise
+        append_whole(self._fd, data, self._size, lasting)
         self._size += len(data)
 
     def _rewrite(self):
@@ -148,13 +140,13 @@ class Inbox:
                 os.unlink(draft._path)
             draft._write(lines, True)
             os.replace(draft._path, self._path)
+            self.close()                # what stays open after a failure keeps its size
             sync_names(os.path.dirname(self._path))
         except OSError:                 # one of both is there, and whole
             self._rewrite_at = 2 * self._size
         finally:
             draft.close()
         self._rewrite_at = max(self._rewrite_at, 2 * draft._size)
-        self.close()
 
     def _read(self):
         try:

@@ -6,7 +6,7 @@
 """
 import os
 
-from clawlite.linux.files import leads_to, tell_replaced
+from clawlite.linux.files import append_whole, leads_to, tell_replaced, write_whole
 from clawlite.linux.memory_sql import lasting_folder, sync_folder
 
 MOST_BYTES = 4 << 20            # that are read: four times what MAX_SEEN signatures can need
@@ -22,7 +22,7 @@ class Seen:
     def __init__(self, path, kept_s: int):
         self._path, self._kept_s = path, kept_s
         self._fd = None
-        self._lines = 0                 # of the file
+        self._lines = self._size = 0    # of the file
         self._when = {}                 # signature -> epoch seconds
 
     def __contains__(self, signature: str) -> bool:
@@ -67,14 +67,8 @@ class Seen:
             tell_replaced("the webhook's list of signatures", self._path)
         if self._fd is None or self._lines > 2 * len(self._when) + 100:
             return self._rewrite()
-        size = os.fstat(self._fd).st_size
-        try:
-            if os.write(self._fd, data) < len(data):
-                raise OSError(28, os.strerror(28))
-            os.fdatasync(self._fd)
-        except OSError:
-            os.ftruncate(self._fd, size)
-            raise
+        append_whole(self._fd, data, self._size, True)
+        self._size += len(data)
         self._lines += 1
 
     def _rewrite(self):
@@ -84,8 +78,7 @@ class Seen:
         fd = os.open(self._path + "~", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             data = b"".join([b"%d %s\n" % (when, signature.encode()) for signature, when in self._when.items()])
-            if os.write(fd, data) < len(data):
-                raise OSError(28, os.strerror(28))
+            write_whole(fd, data)
             os.fdatasync(fd)
             os.replace(self._path + "~", self._path)
             sync_folder(folder)
@@ -93,7 +86,7 @@ class Seen:
             os.close(fd)
         self.close()
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        self._lines = len(self._when)
+        self._lines, self._size = len(self._when), len(data)
 
     def close(self):
         fd, self._fd = self._fd, None

@@ -233,8 +233,8 @@ class RememberedInFile(Remembered):
     fields = {"lasting": True, "path": "", "scope": GLOBAL}
 
 
-STORES = (Audit, AuditSQLite, Spent, ChannelState, LogLines, Secrets, Remembered,
-          RememberedByJournal, RememberedInFile)
+STORES = (Audit, AuditSQLite, Taken, Spent, ChannelState, LogLines, Signatures, Secrets,
+          Remembered, RememberedByJournal, RememberedInFile)
 
 
 def attempt(act) -> bool:

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 from agents import environment
+from faults import SHORT, Faults
 
-from clawlite.linux import inbox
+from clawlite.linux import files, inbox
 from clawlite.linux.inbox import REMEMBERED, Inbox, digest_of
 
 
@@ -107,11 +108,8 @@ def test_it_is_rewritten_when_it_is_long_and_nothing_is_lost(tmp_path, monkeypat
 def test_a_write_that_is_cut_short_leaves_nothing(tmp_path, monkeypatch):
     box = opened(tmp_path)
     take(box, "one")
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:10]) if fd == box._fd else write(fd, data))
-    with pytest.raises(OSError):
+    with Faults(monkeypatch, [files]).at(1, SHORT, 2), pytest.raises(OSError):
         take(box, "two")
-    monkeypatch.undo()
     assert texts(box) == ["one"] and take(box, "three")[0].number == 2
     assert texts(opened(tmp_path)) == ["one", "three"]
 
@@ -124,7 +122,7 @@ def test_the_file_is_its_owners(tmp_path):
 
 WRITER = """
 import os, sys
-from clawlite.linux import inbox
+from clawlite.linux import files, inbox
 inbox.REWRITE_BYTES = 3000
 box = inbox.Inbox(sys.argv[1])
 for item in list(box.waiting.values()):
