@@ -233,7 +233,7 @@ class RememberedInFile(Remembered):
     fields = {"lasting": True, "path": "", "scope": GLOBAL}
 
 
-STORES = (Audit, AuditSQLite, Taken, Spent, ChannelState, LogLines, Signatures, Secrets,
+STORES = (Calls, Audit, AuditSQLite, Taken, Spent, ChannelState, LogLines, Signatures, Secrets,
           Remembered, RememberedByJournal, RememberedInFile)
 
 
