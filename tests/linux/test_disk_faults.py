@@ -5,6 +5,9 @@ What was acknowledged is there in its order, nothing is there in part, and no de
 """
 import itertools
 import os
+import resource
+import subprocess
+import sys
 
 import pytest
 from faults import KINDS, Faults
@@ -294,3 +297,37 @@ def test_a_store_keeps_its_promises_whichever_call_fails(kind, fault, tmp_path, 
                 break
         reached.append(n - 1)
     assert min(reached) >= 2, "the story reaches no call that could fail"
+
+
+def crowd(name: str, folder: str):
+    """Play the story with files of a bounded size, a little larger each time; print how often that refused an item."""
+    kind, refused = globals()[name], 0
+    for limit in range(512, 90000, 2048):
+        os.environ["CLAWLITE_STATE"] = state = os.path.join(folder, str(limit))
+        os.mkdir(state)
+        kept, one = [], kind(state)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        for item in "abc":
+            if attempt(lambda: one.put(item)):
+                kept.append(item)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        refused += len(kept) < 3
+        for item in "de":
+            assert one.put(item), "%s: it works no more" % limit
+            kept.append(item)
+            one.close()
+            one = kind(state)
+            found = one.found()
+            assert [each for each in found if each in kept] == kept, (limit, found, kept)
+        one.close()
+    print(refused)
+
+
+@pytest.mark.parametrize("kind", [AuditSQLite, Remembered, RememberedByJournal], ids=lambda kind: kind.__name__)
+def test_a_database_keeps_its_promises_whichever_write_of_sqlite_fails(kind, tmp_path):
+    here = os.path.dirname(__file__)
+    code = "import sys; sys.path[:0] = %r; import test_disk_faults as t; t.crowd(%r, %r)" % (
+        [here, os.path.dirname(here)], kind.__name__, str(tmp_path))
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert child.returncode == 0, child.stderr
+    assert int(child.stdout) >= 5
