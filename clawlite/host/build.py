@@ -77,19 +77,20 @@ def save(path: str, data: bytes) -> bool:
     return True
 
 
-def build(name: str, output: str = None, key_file: str = None, board: str = None, refresh: bool = False) -> dict:
+def build(name: str, output: str = None, key_file: str = None, board: str = None, refresh: bool = False, allowed=()) -> dict:
     """Build the manifest *name*; return what ``clawlite build`` shows.
 
     output    where the image goes; None: ``claw.cbor`` beside the manifest
     key_file  file with the device key to sign with, or None
     board     refuse what this board (``boards.names``) cannot honour, or None
     refresh   fetch again what other registries gave, and refuse what has changed
+    allowed   folders outside of the manifest's that its files may lie in
     Keys: file, bytes, changed, requires, sections, heap_bytes and held_bytes (heap that turns work with, and what is held between
     them: board_heap.py), flash_bytes, word_bits (of these), board, fits and fits_not (names of boards), why_not ({each of fits_not: its first reason}), dead,
     shadowed, warnings.
     """
-    manifest.pin(name, refresh)
-    loaded = manifest.load(name)
+    manifest.pin(name, refresh, allowed)
+    loaded = manifest.load(name, allowed)
     key = read_key(key_file) if key_file else None
     profile = boards.profile(board, loaded.folder) if board else None
     if profile:

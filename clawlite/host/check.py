@@ -4,15 +4,16 @@ from clawlite.host.problems import ManifestErrors
 from clawlite.host.unbuilt import LATER
 
 
-def check(name: str, board: str = None) -> dict:
+def check(name: str, board: str = None, allowed=()) -> dict:
     """Return {file, tools, rules, not_built, dead, shadowed, warnings}: counts, why it could not be built here, a line each, and
     what is most likely not meant (host/findings.py).
 
+    allowed  folders outside of the manifest's that its files may lie in
     Raises ``ManifestErrors`` with every problem when it is no valid CKP, or *board* cannot honour it (what cannot be built is no image
     for any board), or a Sandbox or Policy of it cannot be kept as it is written: a protection is not put off; or a file that clawlite alone
     knows (clawlite.toml, reflex, replay) is wrong, or a schedule or a path means nothing: nothing else could read it either.
     """
-    loaded = manifest.load(name)
+    loaded = manifest.load(name, allowed)
     profile = boards.profile(board, loaded.folder) if board else None
     not_built = []
     try:

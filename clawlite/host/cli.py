@@ -33,11 +33,12 @@ def new(name, template, endpoint, model, offline, board):
 @cli.command()
 @click.argument("manifest", default=".")
 @click.option("--board", metavar="BOARD", help="refuse what this board cannot honour")
+@click.option("--allow-folder", "allowed", metavar="DIR", multiple=True, help="files of the manifest may lie here, too")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
-def check(manifest, board, as_json):
+def check(manifest, board, allowed, as_json):
     """Validate a manifest.  Every problem has its file, its line and what was expected."""
     from clawlite.host.check import check as run
-    ui.checked(run(manifest, board), as_json)
+    ui.checked(run(manifest, board, allowed), as_json)
 
 
 @cli.command()
@@ -46,11 +47,12 @@ def check(manifest, board, as_json):
 @click.option("--board", metavar="BOARD", help="refuse what this board cannot honour")
 @click.option("--key-file", metavar="FILE", help="sign the image with this device key")
 @click.option("--refresh", is_flag=True, help="fetch again what other registries gave; what has changed is refused")
+@click.option("--allow-folder", "allowed", metavar="DIR", multiple=True, help="files of the manifest may lie here, too")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
-def build(manifest, output, board, key_file, refresh, as_json):
+def build(manifest, output, board, key_file, refresh, allowed, as_json):
     """Compile a manifest to an image.  Shows sizes, dead and shadowed rules."""
     from clawlite.host.build import build as run
-    ui.built(run(manifest, output, key_file, board, refresh), as_json)
+    ui.built(run(manifest, output, key_file, board, refresh, allowed), as_json)
 
 
 class _Boards(click.Group):

@@ -35,6 +35,7 @@ def digest(text: str) -> str:
 def read(sources: Sources) -> dict[str, Entry]:
     """Return {URI: Entry} of the lock beside the manifest, {} when there is none.  Raises ``Refused`` (message, hint)."""
     path = sources.shown(FILE)
+    sources.check_place(FILE, path)
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_LOCK + 1)

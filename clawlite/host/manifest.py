@@ -95,18 +95,19 @@ class Manifest:
         self.problems.raise_all()
 
 
-def pin(path, refresh: bool = False) -> list[str]:
+def pin(path, refresh: bool = False, allowed=()) -> list[str]:
     """Fetch what the manifest at *path* needs of other registries, into clawlite.lock (``registries.pin``); return its URIs."""
     file = locate(os.fspath(path))
-    return registries.pin(Sources(os.path.dirname(file)), os.path.basename(file), refresh)
+    return registries.pin(Sources(os.path.dirname(file), allowed), os.path.basename(file), refresh)
 
 
-def load(path) -> Manifest:
+def load(path, allowed=()) -> Manifest:
     """Return the Manifest at *path*: claw.yaml, a JSON file, or a folder with one of NAMES in it.
 
+    allowed  folders outside of the manifest's that its files may lie in (sources.py)
     Raises ManifestErrors with all problems of all files.
     """
-    return _Loader(locate(os.fspath(path))).load()
+    return _Loader(locate(os.fspath(path)), allowed).load()
 
 
 def locate(path: str) -> str:
@@ -125,10 +126,10 @@ def locate(path: str) -> str:
 
 
 class _Loader:
-    def __init__(self, file: str):
+    def __init__(self, file: str, allowed=()):
         self.file = file
         self.problems = Problems()
-        self.sources = Sources(os.path.dirname(file))
+        self.sources = Sources(os.path.dirname(file), allowed)
         self.raws = Raws(self.problems)
         self.readable = False           # tools.py is Python
 

@@ -2,8 +2,9 @@
 
 1. Names are relative to the manifest's folder, with "/", on every system.  Absolute names are refused: an image must not
    depend on where its maker's folder lies.
-2. A plain name may lead out with ``..`` (a family of robots shares ../common/identity.yaml); a glob may not, nor follow a
-   link out, since nobody reads what a glob will match next year.
+2. A plain name leads out of the folder, by ``..`` or by a link, only into folders that the user allows (a family of robots
+   shares ../common/identity.yaml): a manifest of somebody else's reads no other file.  A glob never leads out, since nobody
+   reads what a glob will match next year.
 3. Globs: ``*``, ``?``, ``[...]`` in one part, ``**`` for folders (links to folders are not followed, so none can loop);
    sorted; names that begin with a dot only when the pattern does.
 """
@@ -17,6 +18,7 @@ from clawlite.host.problems import ManifestErrors, did_you_mean, quoted
 from clawlite.host import yamltext
 
 MAX_FILES = 1000                    # read for one manifest
+ALLOW = "CLAWLITE_ALLOW_FOLDERS"    # the environment variable with folders, separated as in $PATH
 MAX_SCANNED = 20_000                # folder entries that one glob may look at
 _GLOB = re.compile(r"[*?\[]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[A-Za-z]:[\\/]")
@@ -27,10 +29,12 @@ class Refused(Exception):
 
 
 class Sources:
-    """files: {name: bytes} of everything read so far."""
+    """files: {name: bytes} of everything read so far.  *allowed*: folders beside ``$CLAWLITE_ALLOW_FOLDERS`` that names may lead into."""
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, allowed=()):
         self.folder = folder        # as the user wrote it, for messages; "" is the current one
+        named = [one for one in os.environ.get(ALLOW, "").split(os.pathsep) if one]
+        self._roots = [os.path.realpath(one) for one in (folder or ".", *allowed, *named)]
         self.files = {}
         self._documents = {}
 
@@ -47,6 +51,7 @@ class Sources:
             raise Refused(f"more than {MAX_FILES} files", "")
         path = self.shown(name)
         try:
+            self.check_place(name, path)
             if not os.path.isfile(path):
                 raise Refused(*self._missing(name, path))
             with open(path, "rb") as file:
@@ -58,6 +63,14 @@ class Sources:
             raise Refused(f"{quoted(name)} has more than {limit:,} bytes", "")
         self.files[name] = data
         return data
+
+    def check_place(self, name: str, path: str) -> None:
+        """Raise Refused for a file outside the folders; nothing of it, not even whether it is there, has been told by then."""
+        real = os.path.realpath(path)
+        if not any((real + os.sep).startswith(os.path.join(root, "")) for root in self._roots):
+            where = os.path.dirname(path) if name.startswith("../") else os.path.dirname(real)
+            raise Refused(f"{quoted(name)} lies outside the manifest's folder",
+                          f"move it there, or allow its folder: --allow-folder {where} (check, build), or ${ALLOW}")
 
     def exists(self, name: str) -> bool:
         return os.path.lexists(self.shown(name))

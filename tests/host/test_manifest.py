@@ -115,11 +115,33 @@ def test_links_cannot_loop_or_lead_a_glob_out(tmp_path):
     assert [tool.name for tool in manifest.load(folder).tools] == ["a"], "a link to itself is no file"
 
 
-def test_a_plain_name_may_lead_out_of_the_folder(tmp_path):
-    (tmp_path / "common.yaml").write_text(TOOL % "shared")
+def test_a_plain_name_leads_out_of_the_folder_where_the_user_allows_it(tmp_path, monkeypatch):
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common" / "tool.yaml").write_text(TOOL % "shared")
     (tmp_path / "robot").mkdir()
-    found = manifest.load(project(tmp_path / "robot", "  tools: [../common.yaml]\n"))
-    assert found.tools[0].name == "shared" and found.sources[0][0] == "../common.yaml"
+    folder = project(tmp_path / "robot", "  tools: [../common/tool.yaml]\n")
+    said = problems(folder)
+    assert 'spec.tools[0]: "../common/tool.yaml" lies outside the manifest\'s folder' in said[0] and "--allow-folder" in said[0]
+    found = manifest.load(folder, [tmp_path / "common"])
+    assert found.tools[0].name == "shared" and found.sources[0][0] == "../common/tool.yaml"
+    monkeypatch.setenv("CLAWLITE_ALLOW_FOLDERS", f"/nowhere{os.pathsep}{tmp_path}/common")
+    assert manifest.load(folder).tools[0].name == "shared"
+    monkeypatch.setenv("CLAWLITE_ALLOW_FOLDERS", f"{tmp_path}/com")
+    assert "lies outside" in problems(folder)[0], "the beginning of a name is no folder"
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="no links here")
+@pytest.mark.parametrize("name", ["../other/secret", "link.yaml"])
+def test_no_error_quotes_a_file_outside(tmp_path, name):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "secret").write_text("root:$6$hash:19000: [0\n")
+    (tmp_path / "robot").mkdir()
+    os.symlink("../other/secret", tmp_path / "robot" / "link.yaml")
+    folder = project(tmp_path / "robot", f"  tools: [{name}]\n")
+    said = problems(folder)
+    assert len(said) == 1 and "lies outside" in said[0] and "hash" not in said[0]
+    os.remove(tmp_path / "other" / "secret")
+    assert problems(folder) == said, "nor whether it is there"
 
 
 def test_versions_of_the_protocol(tmp_path):
