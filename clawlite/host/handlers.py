@@ -41,7 +41,7 @@ def missing(tools: list, functions: list, problems: Problems) -> None:
         if tool.function is None and not _owner(tool):
             near = did_you_mean(tool.name, [function.name for function in functions])
             problems.add(tool.place, (), f"nothing answers the tool {quoted(tool.name)}",
-                         hint=near or f"write def {tool.name.replace('-', '_')}(...) in {FILE}, or name an MCP server with mcp_source")
+                         hint=near or f"write def {tool.name.replace('-', '_')}(...) in {FILE}")
 
 
 def _owner(tool: Primitive) -> str:

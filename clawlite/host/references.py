@@ -78,8 +78,7 @@ class References:
 
     def _files(self, kind: str, reference: str, place: Place, index: int) -> None:
         if reference.startswith("mcp://"):
-            raise Refused("the mcp:// scheme is reserved and must not be used",
-                          "declare a tool with mcp_source: {uri: stdio:///PATH or https://HOST/...}")
+            raise Refused("the mcp:// scheme is reserved and must not be used", "name a file, or write the tool in tools.py")
         if is_glob(reference) and KINDS[kind][0] not in LISTS and not self.sources.exists(reference):
             raise Refused(f"one {kind} stands here, not a glob", "name one file")
         for name in self.sources.expand(reference):

@@ -364,7 +364,7 @@ def test_a_tool_that_nothing_answers(tmp_path):
     with pytest.raises(ManifestErrors) as caught:
         found.raise_problems()
     assert str(caught.value).endswith(
-        'water.yaml:5: spec: nothing answers the tool "water" - write def water(...) in tools.py, or name an MCP server with mcp_source')
+        'water.yaml:5: spec: nothing answers the tool "water" - write def water(...) in tools.py')
     (tmp_path / "tools.py").write_text('def wather():\n    "W."\n')
     assert "did you mean" in problems(tmp_path)[0], "with a tools.py it is a mistake at once"
 
@@ -447,3 +447,12 @@ spec:
     with pytest.raises(ManifestErrors) as refused:
         manifest.load(tmp_path)
     assert "annotations.destructiveHint: such a rule could never match, expected true or false" in str(refused.value)
+
+
+def test_no_hint_leads_to_what_is_refused(tmp_path):
+    """``mcp_source`` is valid CKP, and refused where it is used: whoever follows a hint meets no second refusal."""
+    project(tmp_path, "  tools: [mcp://x]\n")
+    with pytest.raises(ManifestErrors) as caught:
+        manifest.load(tmp_path)
+    hints = [problem.hint for problem in caught.value.problems]
+    assert hints and all(hint and "mcp_source" not in hint for hint in hints), hints
