@@ -253,7 +253,10 @@ class Agent:
         for number in sorted(self.tasks):
             task = self.tasks.get(number)
             if task is not None and task.due_ms is not None and task.approval is None and now_ms >= task.due_ms:
-                self.cancel(number, ToolTimeout("the turn was ended: it used up its time", "ask for less at once"), now_ms)
+                hint = "ask for less at once"
+                if task.receives:       # five words may start an answer without end
+                    hint = "the model did not come to an end; use another, or a lower tokens_per_request"
+                self.cancel(number, ToolTimeout("the turn was ended: it used up its time", hint), now_ms)
             elif task is not None and task.wake_ms is not None and now_ms >= task.wake_ms:
                 wake = task.wake
                 if not isinstance(wake, tuple):     # made when it is needed: no board pays for an error that does not happen

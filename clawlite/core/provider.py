@@ -72,6 +72,7 @@ class Provider:
                 left = due_ms - meter.now_ms()
                 if left <= 0:
                     e.message = "its answer was not whole after %d s" % (self.whole_ms // 1000)
+                    e.hint = "use a faster model, or a lower tokens_per_request"
                 if wait is not None and wait >= left:
                     wait = None
                 asks = getattr(e, "wait_ms", None)

@@ -14,12 +14,15 @@ from clawlite.core.turn import turn
 from clawlite.linux.jsontext import dumps
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+ANSWER = "[answer]\ntotal_ms = 600000\n"
+ENDLESS = "Next: the model did not come to an end; use another, or a lower tokens_per_request.\n"
 AWAY = [("openai", "http://localhost:1/v1"), ("anthropic", "http://localhost:1/v1")]
 
 
 @pytest.fixture
 def clockwork(tmp_path):
-    return lambda *providers, **more: Clockwork(tmp_path, *providers, **more)
+    """An agent whose answers may take as long as its turn: the limit of one answer is not what is told here."""
+    return lambda *providers, settings="", **more: Clockwork(tmp_path, *providers, settings=ANSWER + settings, **more)
 
 
 @pytest.mark.parametrize("away", AWAY, ids=["openai", "anthropic"])
@@ -33,6 +36,9 @@ def test_a_minute_of_silence_ends_a_request(clockwork, away, came):
     it.move(59999)
     assert it.said == "" and it.open
     it.move(1)
+    if not came:                            # who says nothing at all is not tried again: it would take as long
+        assert it.said == "provider first: it said nothing for 60 s (tried 1 of 2).\n" and not it.agent.tasks
+        return
     assert it.said.startswith("provider first: it said nothing for 60 s (tried 1 of 2, again in 1.") and not it.open
     it.move(1250)
     assert it.requests == 2 and it.open
@@ -78,7 +84,7 @@ def test_a_turn_that_uses_up_its_time_is_ended_with_its_connection(clockwork, se
     assert it.open and it.said == ""
     it.move(1)
     assert not it.open and not it.agent.tasks and it.agent.deadline() is None
-    assert it.said == "the turn was ended: it used up its time. Next: ask for less at once.\n"
+    assert it.said == "the turn was ended: it used up its time. " + ENDLESS
     it.line("hello")
     assert it.requests == 2
 
@@ -95,7 +101,7 @@ def test_the_time_of_a_turn_stands_still_while_a_person_is_asked(clockwork):
     it.move(19999)
     assert it.open
     it.move(1)
-    assert not it.open and it.said.endswith("it used up its time. Next: ask for less at once.\n")
+    assert not it.open and it.said.endswith("it used up its time. " + ENDLESS)
 
 
 @pytest.mark.parametrize("backoff, waits", [("exponential", [20, 40, 60, 60]), ("linear", [20, 40, 60, 60]), ("constant", [20, 20, 20, 20])])
@@ -118,7 +124,9 @@ def test_retry_after_up_to_a_minute(clockwork, seconds, obeyed):
     it = clockwork(provider(AWAY[0], retry={"max_attempts": 2, "initial_delay_ms": 1}))
     it.line("hello")
     it.receive(b"HTTP/1.1 429 X\r\nContent-Length: 0\r\nRetry-After: %d\r\n\r\n" % seconds)
-    assert it.said.startswith("provider first: HTTP 429: no reason given (tried 1 of 2") and ("again in" in it.said) == obeyed
+    too_long = "" if obeyed else "; it asks to wait 61 s, and 60 s are the most"
+    assert it.said.startswith("provider first: HTTP 429: no reason given%s (tried 1 of 2" % too_long)
+    assert ("again in" in it.said) == obeyed
     it.move(max(0, seconds * 1000 - 1))
     assert it.requests == (2 if obeyed and not seconds else 1)
     it.move(1)
@@ -202,3 +210,15 @@ def test_whatever_ends_an_attempt_closes_its_connection(clockwork):
     assert it.open
     it.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
     assert not it.open and not it.agent.tasks and len(it.said.splitlines()) == 1
+
+
+def test_an_answer_without_end_is_told_with_what_bounds_it(tmp_path):
+    it = Clockwork(tmp_path, provider(AWAY[0]))
+    it.line("Say five words.")
+    it.receive(HEAD)
+    for _ in range(3):
+        it.move(30000)
+        it.receive(b": still here\n\n")
+    it.move(30000)
+    assert it.said == ("provider first: its answer was not whole after 120 s (tried 1 of 1). "
+                       "Next: use a faster model, or a lower tokens_per_request.\n")
