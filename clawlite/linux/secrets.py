@@ -3,7 +3,8 @@
 1. Order: the agent's own store, the environment, ``$CLAW_SECRETS_DIR``.  The first that has the name decides: a value
    that cannot be used is an error, never a reason to look further.
 2. The store is the folder ``secrets`` (0700) in the agent's state folder, one file (0600) per secret.  A store file that
-   others can read is refused.  ``$CLAW_SECRETS_DIR`` is mounted by whoever runs the container, with modes of their own.
+   others can read is refused.  ``$CLAW_SECRETS_DIR`` is mounted by whoever runs the container, often with mode 0444: there
+   only a file that others can write is refused.
 3. With a key (secretbox.py) the store is encrypted; a manifest that demands it has no use for a file that is not.
 4. A value is in no exception, not even in one that an exception came from, and in no log.
 """
@@ -46,7 +47,7 @@ def stores(agent: str) -> list:
         return path, _opened(agent, name, path, _read(path, True))
 
     def from_environment(name):
-        return "the environment variable " + name, os.environb.get(name.encode()) or None
+        return "the environment variable " + name, os.environb.get(name.encode())
 
     def from_mounted(name):
         path = os.path.join(mounted, name)
@@ -152,6 +153,9 @@ def _read(path: str, is_store: bool):
         if is_store and status.st_mode & 0o077:
             raise SecretError("%s: others may read it (mode %03o)" % (path, status.st_mode & 0o777),
                               "chmod 600 '%s', and replace the secret if somebody else was here" % path)
+        if status.st_mode & 0o022:
+            raise SecretError("%s: others may change it (mode %03o)" % (path, status.st_mode & 0o777),
+                              "chmod 600 '%s', or mount it with mode 0444 or less; replace the secret if somebody else was here" % path)
         return os.read(fd, _MOST_READ)
     finally:
         os.close(fd)

@@ -78,9 +78,22 @@ def test_missing_without_a_mounted_folder_says_so(monkeypatch):
     assert "$CLAW_SECRETS_DIR (not set)" in refusal(look).message
 
 
-def test_empty_variable_is_none(monkeypatch):
+def test_an_empty_variable_is_refused_and_nobody_looks_further(monkeypatch, world):
+    (world / "LLM_API_KEY").write_text("mounted\n")
     monkeypatch.setenv("LLM_API_KEY", "")
-    assert isinstance(refusal(look), SecretMissing)
+    error = refusal(look)
+    assert error.message == "the environment variable LLM_API_KEY: the secret is empty" and not isinstance(error, SecretMissing)
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o464])
+def test_a_mounted_file_that_others_can_write_is_refused(world, mode):
+    path = world / "LLM_API_KEY"
+    path.write_text(CANARY)
+    os.chmod(path, mode)
+    error = refusal(look)
+    assert str(path) in error.message and "others may change it" in error.message and error.hint.startswith("chmod 600 '%s'" % path)
+    os.chmod(path, 0o444)           # as container runtimes mount it
+    assert look() == CANARY
 
 
 def test_one_agent_does_not_see_the_secrets_of_another():
