@@ -1,20 +1,22 @@
-"""Faults of a disk for tests: the n-th call of a module's ``os`` that touches a disk fails, as SQLite's own tests do it.
+"""Faults of a disk for tests: the n-th call of a module's ``os`` that touches a disk fails, as in SQLite's tests.
 
     faults = Faults(monkeypatch, [module, ...])
     with faults.at(n, fault, count): ...        # faults.hit says whether that call was reached
 
-1. A fault is an errno, ``SHORT`` or ``NO_MEMORY``.  ``SHORT`` writes half of the data, as a disk does that becomes full; other calls
-   fail with ENOSPC.  ``NO_MEMORY`` raises ``MemoryError`` before the call.
-2. *count* calls fail in a row: with 2, what a module does to undo a failed write fails, too, and the disk is well again after that.
-3. Everything else is the real ``os`` on a real disk.  The proxy keeps book of descriptors: ``twice`` has those that were closed while
-   they were not open.
-4. What SQLite does itself, in C, is out of reach here: its failures are made with limits of the kernel.
+1. A fault is an errno, ``SHORT`` or ``NO_MEMORY``.  ``SHORT`` writes half of the data, as a disk does that
+   becomes full; other calls fail with ENOSPC.  ``NO_MEMORY`` raises ``MemoryError`` before the call.
+2. *count* calls fail in a row: with 2, what a module does to undo a failed write fails, too, and
+   the disk is well again after that.
+3. Everything else is the real ``os`` on a real disk.  The proxy keeps book of descriptors: ``twice`` has those
+   that were closed while they were not open.
+4. What SQLite does itself, in C, is out of reach here: limits of the kernel make it fail.
 """
 import contextlib
 import errno
 import os
 
-CALLS = ("open", "write", "pwrite", "fsync", "fdatasync", "ftruncate", "replace", "rename", "unlink", "link", "makedirs")
+CALLS = ("open", "write", "pwrite", "fsync", "fdatasync", "ftruncate", "replace", "rename",
+         "unlink", "link", "makedirs")
 SHORT, NO_MEMORY = "short", "no memory"
 KINDS = (errno.EIO, errno.ENOSPC, SHORT, NO_MEMORY)
 

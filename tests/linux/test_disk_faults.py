@@ -1,7 +1,9 @@
-"""Each store on Linux keeps its promises when the n-th call that touches the disk fails: tests/faults.py.
+"""Each store on Linux keeps its promises when a call that touches the disk fails (tests/faults.py).
 
-A store acknowledges or refuses each of three items while a call fails.  After that it takes a fourth, without and with a restart.
-What was acknowledged is there in its order, nothing is there in part, and no descriptor is left open or closed twice.
+A store acknowledges or refuses each of three items while a call fails.
+After that it takes a fourth, without and with a restart.
+What was acknowledged is there in its order, nothing is there in part,
+and no descriptor is left open or closed twice.
 """
 import itertools
 import os
@@ -16,14 +18,15 @@ from memory_world import World, store
 from clawlite.core.errors import ClawError
 from clawlite.core.memories import GLOBAL
 from clawlite.core.record import END
-from clawlite.linux import (auditfile, auditsqlite, channel_state, files, inbox, journal, memory_files, memory_journal, memory_lines, memory_sql, meters,
-                            secrets, webseen)
+from clawlite.linux import (auditfile, auditsqlite, channel_state, files, inbox, journal, memory_files,
+                            memory_journal, memory_lines, memory_sql, meters, secrets, webseen)
 from clawlite.linux.auditchain import line, verify
 from clawlite.linux.jsontext import dumps, loads
 
 # calls in a row that fail, and whether the object is used again before it is closed
 WAYS = ((1, True), (1, False), (2, True), (3, True), (1000, True))
-MODULES = [auditfile, auditsqlite, channel_state, files, inbox, journal, memory_files, memory_journal, memory_lines, memory_sql, meters, secrets, webseen]
+MODULES = [auditfile, auditsqlite, channel_state, files, inbox, journal, memory_files,
+           memory_journal, memory_lines, memory_sql, meters, secrets, webseen]
 MUCH = "x" * 40                 # half of it is still a part of the item
 
 
@@ -57,7 +60,8 @@ class Audit:
 
     def put(self, name):
         self.day += 1                   # each is a segment of its own
-        self.one.append(lambda head: line(head, {"k": name + MUCH}, lambda value: value), self.day * 86400)
+        record = {"k": name + MUCH}
+        self.one.append(lambda head: line(head, record, lambda value: value), self.day * 86400)
         return True
 
     def found(self):
@@ -194,7 +198,8 @@ class Secrets:
         return True
 
     def found(self):
-        return [name for name in secrets.names("a") if secrets.resolve(name, secrets.stores("a")) == MUCH]
+        return [name for name in secrets.names("a")
+                if secrets.resolve(name, secrets.stores("a")) == MUCH]
 
     def close(self):
         pass
@@ -209,7 +214,8 @@ class Remembered:
         self.world, self.store = World(os.path.join(folder, "memory")), store(**self.fields)
 
     def put(self, name):
-        self.world.put(self.store, name, name + MUCH, id="c1a00000-0000-4000-8000-00000000000" + name)
+        number = "c1a00000-0000-4000-8000-00000000000" + name
+        self.world.put(self.store, name, name + MUCH, id=number)
         return True
 
     def look(self):
@@ -273,8 +279,10 @@ def play(kind, folder: str, faults: Faults, n: int, fault, count: int, goes_on: 
         one = kind(folder)
         found = one.found()
         sure = kept[-getattr(kind, "keeps", 9):]
-        assert [name for name in found if name in sure] == sure, "%s of %s, %s" % (found, kept, where)
-        assert len(set(found)) == len(found) and set(found) <= {*"abc", *kept}, "%s, %s" % (found, where)
+        there = [name for name in found if name in sure]
+        assert there == sure, "%s of %s, %s" % (found, kept, where)
+        assert len(set(found)) == len(found), where
+        assert set(found) <= {*"abc", *kept}, "%s, %s" % (found, where)
         assert one.put(again) is True
         one.close()
         kept.append(again)
@@ -300,7 +308,7 @@ def test_a_store_keeps_its_promises_whichever_call_fails(kind, fault, tmp_path, 
 
 
 def crowd(name: str, folder: str):
-    """Play the story with files of a bounded size, a little larger each time; print how often that refused an item."""
+    """Play the story with files of a bounded size, larger each time; print how often one was too small."""
     kind, refused = globals()[name], 0
     for limit in range(512, 90000, 2048):
         os.environ["CLAWLITE_STATE"] = state = os.path.join(folder, str(limit))
