@@ -311,6 +311,8 @@ class Device:
         elif kind == E.OPEN or kind == E.CLOSE or kind == E.SECRET:
             if self.net:
                 self.net.carry_out(effect)
+        elif kind == E.EXIT:            # here: to leave, nothing is loaded
+            self.code = effect[1]
         else:
             self.carry_out_more(effect)
 
@@ -324,8 +326,6 @@ class Device:
             self.agent.done(effect[1], self.stores.run(effect[2], effect[3], effect[4], effect[5]), self.now_ms())
         elif kind == E.RESUME:
             self.handlers.resume(effect[1], effect[2], self.now_ms())
-        elif kind == E.EXIT:
-            self.code = effect[1]
 
     def show_person(self, kind: int, text: str):
         """Show *text* to the person, as an effect of *kind* SAY, TELL, WRITE or PROMPT; without a console what is told goes to the log."""
