@@ -48,6 +48,7 @@ def project(folder, version: str, tools: str = TOOLS, key: bytes = None):
         (folder / name).write_text(text)
     if key:
         (folder / "key").write_bytes(key)
+        (folder / "key").chmod(0o600)
     return build.build(str(folder), None, str(folder / "key") if key else None)["file"]
 
 

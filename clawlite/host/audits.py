@@ -18,7 +18,6 @@ from clawlite.core.netrules import parse_url
 from clawlite.host.models.common import Strict, Text
 from clawlite.host.problems import quoted
 
-DEFAULT_SIZE_MB = 64            # as linux/audit.py has it
 LEAST_SIZE_MB, MOST_SIZE_MB = 8, 1 << 20        # two segments; 1 TiB
 DESTINATIONS = ("file", "sqlite", "webhook", "syslog")
 SYSLOG = "/dev/log"

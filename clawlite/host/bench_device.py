@@ -65,7 +65,8 @@ def over_ssh(host: str, suites: list, rounds: int, took) -> None:
 def _archive() -> bytes:
     """Return a gzipped tar of this package and of what it runs, laid out as in a checkout."""
     package, scripts = Path(__file__).resolve().parents[1], data.benchmarks_dir()
-    found = {f"clawlite/{path.relative_to(package).as_posix()}": path for path in package.rglob("*.py") if "_data" not in path.parts}
+    found = {f"clawlite/{path.relative_to(package).as_posix()}": path for pattern in ("*.py", "*.json")
+             for path in package.rglob(pattern) if "_data" not in path.parts}
     found.update((f"benchmarks/{path.relative_to(scripts).as_posix()}", path) for path in (*scripts.glob("*.py"), *scripts.glob("images/*.cbor")))
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz", compresslevel=6) as archive:

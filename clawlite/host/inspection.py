@@ -7,8 +7,9 @@ from clawlite.core.outlook import condition, outlook
 from clawlite.core.policy import ACTIONS
 from clawlite.core.skill import PREFIX, SHAPE, Skill
 from clawlite.core.skill import skills as core_skills
-from clawlite.host.audits import DEFAULT_SIZE_MB
 from clawlite.host.imagefile import AUTONOMY, SECTION_NAMES
+
+DEFAULT_SIZE_MB = 64            # of an audit, as linux/audit.py has it
 
 
 HANDLERS = ("built in: ", "tools.py: ", "skill: ", "composite, by the skill ")     # by what answers a tool

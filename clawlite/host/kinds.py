@@ -1,6 +1,7 @@
-"""The kinds of primitives by name, for those who need no models of them.
+"""Names of CKP, for those who need no models of them.
 
 KINDS    kind -> (slot in the root's spec, word in a URI)
+LIMITS   what resource_limits of a Sandbox bound
 UNBUILT  kinds that this version refuses when an image is built (unbuilt.py)
 """
 
@@ -17,4 +18,6 @@ KINDS = {
     "Telemetry": ("telemetry", "telemetry"),
     "WorldModel": ("world_models", "world-model"),
 }
+LIMITS = ("memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms",
+          "max_output_bytes")
 UNBUILT = ("Swarm",)

@@ -7,13 +7,13 @@ from clawlite.core.automaton import search
 from clawlite.core.policy import normalise
 from clawlite.host import buses, credentials, registry
 from clawlite.host.automata import PatternError
+from clawlite.host.kinds import LIMITS
 from clawlite.host.problems import quoted
 
 NETWORK = {None: profile.DENY, "deny": profile.DENY, "allowlist": profile.ALLOWLIST, "allow-all": profile.ALLOW_ALL}
 FILES = {None: profile.DENY, "deny": profile.DENY, "read-only": profile.READ_ONLY, "scoped": profile.SCOPED, "full": profile.FULL}
 INJECTION = {None: profile.BOUNDARY, "host-boundary": profile.BOUNDARY, "environment": profile.ENVIRONMENT, "file-mount": profile.FILE}
 SHELL = {None: profile.DENY, "deny": profile.DENY, "restricted": profile.RESTRICTED, "full": profile.UNRESTRICTED}
-LIMITS = ("memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms", "max_output_bytes")
 
 
 def level(manifest) -> int:

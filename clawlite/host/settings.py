@@ -60,7 +60,7 @@ class Console(Strict):
 class Answer(Strict):
     """How long a provider may take: to the first byte of an answer, and to its end, with all attempts and pauses."""
     first_byte_ms: Annotated[int, Meta(ge=1000, le=3600000)] = 60000
-    total_ms: Annotated[int, Meta(ge=1000, le=3600000)] = 120000
+    total_ms: Annotated[int, Meta(ge=1000, le=3600000)] = 180000
 
 
 class Reflex(Strict):

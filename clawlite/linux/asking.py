@@ -49,7 +49,7 @@ def ask(shell, text: str, approve: bool) -> int:
         shell.leave()
     if signals.terminated():
         return 128 + signals.terminated()
-    if shell.code:
-        return shell.code
+    if shell.code or shell.wire.broken:         # nobody has read the answer
+        return shell.code or 1
     failed = console.failed or agent.providers is not None and agent.providers.broken
     return 130 if console.interrupted else 1 if failed else 0 if console.clean else 5

@@ -73,7 +73,7 @@ def test_prices_and_the_strictest_limits_are_compiled(tmp_path):
                   settings='[prices.model-one]\ninput = 0.15\noutput = 0.6\n[prices."model-two"]\ninput = 0\noutput = 0.0001\n')
     image = opened(built)
     assert (image.agent.tokens_per_hour, image.agent.cost_per_day) == (500, 250000000)
-    assert [image.provider(n)[18] for n in (0, 1)] == [[150, 600], [0, 1]], "a price is never rounded down to nothing"
+    assert [image.provider(n)[20] for n in (0, 1)] == [[150, 600], [0, 1]], "a price is never rounded down to nothing"
 
 
 def test_a_limit_of_money_needs_every_price(tmp_path):

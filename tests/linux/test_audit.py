@@ -437,7 +437,7 @@ def test_a_size_that_no_audit_can_have_is_refused(tmp_path, size, words):
 
 
 def test_the_default_size_is_what_inspect_says():
-    from clawlite.host.audits import DEFAULT_SIZE_MB
+    from clawlite.host.inspection import DEFAULT_SIZE_MB
     from clawlite.linux.audit import MAX_SIZE_MB
     assert DEFAULT_SIZE_MB == MAX_SIZE_MB == 64
 

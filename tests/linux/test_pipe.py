@@ -243,7 +243,7 @@ def test_without_the_right_to_write_its_state_it_can_still_talk(bench_image, tmp
         agent.end()
         assert agent.wait() == 0, agent.errors()
         assert agent.text() == READY + "You said: one\nquick ran\n"
-        assert len(agent.errors().splitlines()) == 1 and "cannot be written: Permission denied - make room" in agent.errors()
+        assert len(agent.errors().splitlines()) == 1 and "cannot be written: Permission denied - make its folder writable" in agent.errors()
 
 
 def test_an_answer_that_a_full_disk_does_not_take_is_no_success(greenhouse_image, tmp_path):

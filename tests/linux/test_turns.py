@@ -207,7 +207,7 @@ def test_a_stream_without_its_last_event_is_tried_again(world, api):
     with Server([cut, say("Whole.")], api=api) as server:
         world.build(provider(server, retry=AT_ONCE))
         code, said, told = world.ask("Go.")
-        assert code == 0 and said.endswith("\nWhole.\n") and "broke off before its end (tried 1 of 3, again in" in told
+        assert (code, said) == (0, "Whole.\n") and "broke off before its end (tried 1 of 3, again in" in told
 
 
 # -- Ctrl-C and the end
@@ -240,9 +240,9 @@ def test_ctrl_c_while_asking_is_130(world):
         world.build(provider(server))
         with world.start("ask", "Think.") as agent:
             connection = server.accept(HEAD + PIECE)
-            agent.expect("Hmm")
             agent.signal(signal.SIGINT)
             assert server.let_go(connection) and agent.wait() == 130 and agent.errors() == "Interrupted.\n"
+            assert "Hmm" not in agent.text(), "half an answer is none"
 
 
 @pytest.mark.parametrize("api", ["openai", "anthropic"])
@@ -270,15 +270,15 @@ def test_a_server_that_keeps_the_connection_open_is_let_go(world):
                 assert server.let_go(connection)
 
 
-def test_a_reader_that_is_gone_ends_the_request(world):
+def test_a_reader_that_is_gone_is_no_success(world):
     with Listener() as server:
         world.build(provider(server))
         with world.start("ask", "Think.") as agent:
             connection = server.accept(HEAD + PIECE)
-            agent.expect("Hmm")
             agent.stop_reading()
-            connection.sendall(PIECE)
-            assert server.let_go(connection) and agent.wait() == 1 and agent.errors() == ""
+            connection.sendall(b"data: [DONE]\n\n")
+            connection.close()
+            assert agent.wait() == 1 and agent.errors() == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -216,9 +216,9 @@ def test_an_answer_without_end_is_told_with_what_bounds_it(tmp_path):
     it = Clockwork(tmp_path, provider(AWAY[0]))
     it.line("Say five words.")
     it.receive(HEAD)
-    for _ in range(3):
+    for _ in range(5):
         it.move(30000)
         it.receive(b": still here\n\n")
     it.move(30000)
-    assert it.said == ("provider first: its answer was not whole after 120 s (tried 1 of 1). "
+    assert it.said == ("provider first: its answer was not whole after 180 s (tried 1 of 1). "
                        "Next: use a faster model, or a lower tokens_per_request.\n")
