@@ -8,7 +8,7 @@ import pytest
 from clawlite.host import build
 from llm_server import FAULTS, Server, calls, say
 
-HEAP = "100k"                   # a streaming turn with one tool call and a 12 KB answer: 64-bit unix port, linked modules
+HEAP = "104k"                   # a streaming turn with one tool call and a 12 KB answer: 64-bit unix port, linked modules
 ANSWER = "The garden is green. " * 600
 
 

@@ -11,8 +11,8 @@ import pytest
 from clawlite.host import bench_agent, build, firmware
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# 1,000 calls of an agent with 20 tools and 30 rules, 64-bit unix port.  65 KiB is the least that does them all: since a turn
-# fits a Pico's stack, generators are resumed by Agent.drive, whose code every board holds (docs/adr/0080).
+# 1,000 calls of an agent with 20 tools and 30 rules, 64-bit unix port.  65 KiB is the least that does them all: it was 64
+# before tasks were carried on from the loop, and before boards checked more (docs/adr/0073).
 HEAP = "66k"
 
 

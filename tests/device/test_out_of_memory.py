@@ -77,7 +77,9 @@ def test_at_every_heap_in_which_it_starts_each_line_is_answered(micropython, tre
         if said is not None:
             started += 1
             assert said.count("READY, level 1") + said.lower().count("out of memory") + said.count("it was dropped") >= 2, (heap, said[-500:])
-            assert said.count("READY, level 1") == 2 or heap < 64, (heap, said[-500:])
+            # Where a result of 12 KB nearly fits, small lines behind it may be refused, too (docs/adr/0073).
+            roomy = 100 if what == "a result of 12 KB" else 72
+            assert said.count("READY, level 1") == 2 or heap < roomy, (heap, said[-500:])
     assert started >= 12
 
 
@@ -87,7 +89,7 @@ def test_a_call_that_began_is_never_told_as_one_that_did_not(micropython, tree, 
     lines = [{"jsonrpc": "2.0", "id": 0, "method": "claw.initialize", "params": INITIALIZE}]
     lines += [tool_call("look", {"where": "bed %d" % number}, number, "board") for number in (1, 2, 3)]
     began = 0
-    for heap in range(56, 100, 2):
+    for heap in range(60, 100, 2):
         mark.unlink(missing_ok=True)
         for name in ("calls.journal", "calls.older"):               # another run, of other calls
             (tmp_path / name).unlink(missing_ok=True)
