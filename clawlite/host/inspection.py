@@ -10,8 +10,6 @@ from clawlite.core.skill import skills as core_skills
 from clawlite.host.imagefile import AUTONOMY, SECTION_NAMES
 
 DEFAULT_SIZE_MB = 64            # of an audit, as linux/audit.py has it
-
-
 HANDLERS = ("built in: ", "tools.py: ", "skill: ", "composite, by the skill ")     # by what answers a tool
 
 
