@@ -678,11 +678,13 @@ def test_a_silent_provider_costs_what_the_settings_say(world, streaming):
                     settings="[answer]\n%s = 1000\n" % ("first_byte_ms" if streaming else "total_ms"))
         code, said, told = world.ask("hello")
         silent = "it said nothing for 1 s" if streaming else "its answer was not whole after 1 s"
-        assert (code, said) == (0, "By the rules.\n") and told == "provider first: %s (tried 1 of 2); next: reflex\n" % silent
+        assert (code, said) == (0, "By the rules.\n") and told == "provider first: %s (tried 1 of 2)%s; next: reflex\n" % (
+            silent, "" if streaming else " - use a faster model, or a lower tokens_per_request")
         world.build(provider(server, streaming=streaming, retry=dict(AT_ONCE, max_attempts=9)), reflex=REFLEX,
                     settings="[answer]\nfirst_byte_ms = 5000\ntotal_ms = 1000\n")
         code, said, told = world.ask("hello")
-        assert told == "provider first: its answer was not whole after 1 s (tried 1 of 9); next: reflex\n"
+        assert told == "provider first: its answer was not whole after 1 s (tried 1 of 9) - use a faster model, " \
+                       "or a lower tokens_per_request; next: reflex\n"
 
 
 def test_an_answer_that_trickles_ends_when_its_time_is_over(world):

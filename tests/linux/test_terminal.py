@@ -149,9 +149,9 @@ def test_who_leaves_so_leaves_no_pump_on(bench, marks, number):
     with bench("run", terminal=True) as agent:
         agent.expect("> ")
         agent.record({"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": INITIALIZE})
-        agent.record(tool_call("pump", {"ms": 60000}, 2))
+        agent.record(tool_call("pump", {"ms": 60000}, 2, "bench"))
         eventually((marks / "pump-on").exists)
-        agent.record(tool_call("stubborn", number=3))
+        agent.record(tool_call("stubborn", None, 3, "bench"))
         eventually((marks / "stubborn-on").exists)
         agent.signal(number)
         eventually((marks / "stubborn-caught").exists)
