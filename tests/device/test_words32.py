@@ -14,6 +14,7 @@ from clawlite.host.build import build_beside
 from clawlite.host.flash_plan import FILES, file_list
 
 WITHIN = 0.15
+ABOVE = 0.2                     # too much is the better mistake: a board that holds less still runs
 GOLDEN = Path(__file__).parents[1] / "golden"
 AGENTS = ("greenhouse", "chat", "blink", "empty", "bench", "rules", "tools", "calls", "both", "talk", "skills", "kept", "watched")
 TOOL = '''
@@ -73,7 +74,8 @@ def test_the_heap_that_is_held_is_what_is_said(board, agents, name, bits):
     folder = agents[name]
     said = board_heap.held((folder / "claw.cbor").read_bytes(), words32.source(folder), bits)
     measured = words32.measure(board, folder, bits)["after"]
-    assert abs(said - measured) <= WITHIN * measured, f"said {said}, measured {measured}; python tests/words32.py measures the code again"
+    assert -WITHIN * measured <= said - measured <= ABOVE * measured, \
+        f"said {said}, measured {measured}; python tests/words32.py measures the code again"
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -225,7 +227,8 @@ def test_the_heap_that_is_held_with_real_pins_and_a_radio(with_stand_ins, agents
     folder = agents[name]
     said = board_heap.held((folder / "claw.cbor").read_bytes(), words32.source(folder), bits, boards.profile("pico-w"))
     measured = words32.measure(with_stand_ins, folder, bits)["after"]
-    assert abs(said - measured) <= WITHIN * measured, f"said {said}, measured {measured}; python tests/words32.py measures the code again"
+    assert -WITHIN * measured <= said - measured <= ABOVE * measured, \
+        f"said {said}, measured {measured}; python tests/words32.py measures the code again"
 
 
 def test_every_part_of_the_code_has_its_sizes():
