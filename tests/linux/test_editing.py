@@ -74,7 +74,7 @@ def test_what_is_typed_at_a_question_that_somebody_else_answers_is_no_message(be
         agent.expect("> ")
         agent.record({"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": INITIALIZE})
         agent.expect("> ")
-        agent.record(tool_call("careful", number=2))
+        agent.record(tool_call("careful", None, 2, "bench"))
         agent.expect("[y/N] ")
         agent.send("y")
         agent.expect("y")
