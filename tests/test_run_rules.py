@@ -17,7 +17,8 @@ def test_orphan():
 
 def _run(tmp_path: Path, source: str, options=(), **env) -> tuple:
     """Return (exit code, output, the lines for the Makefile) of a run over *source*."""
-    shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
+    for name in ("conftest.py", "machine.py", "time_limit.py"):
+        shutil.copy(Path(__file__).with_name(name), tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    board: x\n")
     (tmp_path / "test_sample.py").write_text(source)
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("CLAWLITE_", "PYTEST_"))}
