@@ -43,6 +43,9 @@ class ClawError(Exception):
         self.hint = hint
         self.data = data
 
+    def __str__(self) -> str:
+        return self.message             # who passes an error on may have added to it
+
     def to_json(self) -> dict:
         """Return the JSON-RPC 2.0 error object: code, message and, when there is any, data."""
         error = {"code": self.code, "message": self.message}
