@@ -103,7 +103,8 @@ class Day:
 
     def call(self, tool: str, arguments: dict) -> tuple:
         request_id = str(uuid.UUID(int=self.random.getrandbits(128), version=4))
-        return self.request("claw.tool.call", {"name": tool, "arguments": arguments, "context": {"request_id": request_id, "identity": "day"}}), request_id
+        context = {"request_id": request_id, "identity": self.image.agent.identity}
+        return self.request("claw.tool.call", {"name": tool, "arguments": arguments, "context": context}), request_id
 
     def note(self):
         before, recent = len(self.ran), sum(self.ms - at < 60000 for at in self.admitted)
