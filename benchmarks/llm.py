@@ -3,7 +3,7 @@
     python -I -S benchmarks/llm.py          # says its port on stdout, ends when its stdin does
 
 1. POST is answered with an event stream in one write: a text, or a call of TOOL when the conversation's last message is a
-   person's with the word "soil".  The connection closes then.  2. GET /N gives back the N-th last POST, byte for byte, 1 or 2:
+   person's with the word "bed".  The connection closes then.  2. GET /N gives back the N-th last POST, byte for byte, 1 or 2:
    who sends it again asks the same and gets the same.
 """
 import select
@@ -58,7 +58,7 @@ def answer(request: bytes, kept: list) -> bytes:
     kept.append(request)
     del kept[:-_KEEP]
     last = request[request.rfind(b'{"role":"'):]
-    return CALL if last.startswith(b'{"role":"user"') and b"soil" in last else TEXT
+    return CALL if last.startswith(b'{"role":"user"') and b"bed" in last else TEXT
 
 
 def serve() -> None:
