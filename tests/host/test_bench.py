@@ -26,7 +26,7 @@ CASES = {       # the first words of each suite's cases
     "micropython": ["1000 calls, a line", "heap in use, READY", "smallest heap for 1000", "smallest heap for 330", "smallest heap for a turn, Anthropic", ".mpy of core", ".mpy in a slot, tools", ".mpy in a slot, a provider", "heap after 10,000 turns", "heap after 1,000 turns, OpenAI", "heap after 1,000 turns, Anthropic",
                     "smallest heap: long lines", "smallest heap: an answer of 1 MiB", "a store of 290", "heap in use with stores", "heap in use, 100 entries", "a question by words",
                     "smallest heap for a store"],
-    "provider": ["ask, one turn, above bare", "request for hello", "warm turn, text, own", "bare client, text", "warm turn, one tool call, own",
+    "provider": ["ask, one turn, above bare", "request for howdy", "warm turn, text, own", "bare client, text", "warm turn, one tool call, own",
                  "VmRSS after 10", "VmHWM after 10"],
     "memory": ["store, kill-safe", "store, power-safe", "written for a searchable entry", "store, wear-saving", "written for a searchable entry, wear-saving",
                "10,000 entries more", "one word of", "two words of", "five words of"],
