@@ -85,7 +85,9 @@ def _parse(source: bytes, file: str, problems: Problems):
         text = decode(source, file)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(text, feature_version=(3, 11))
+            tree = ast.parse(text, feature_version=(3, 11))
+            compile(tree, file, "exec", dont_inherit=True)  # it may parse and be no program: a stray break
+            return tree
     except ManifestErrors as e:
         problems.extend(e)
     except SyntaxError as e:

@@ -1,20 +1,37 @@
-"""Whatever stands in claw.yaml, clawlite.toml or tools.py, ``check`` says what is wrong with it and never ends in a traceback.
+r"""``check`` and ``build`` say what is wrong with a project and never end in a traceback.
 
-A slice here; `make soak` plays 100,000 variants of each file, with a seed.
+Everything runs in this process, through the command line's own ``main``.  A slice of each kind is
+played here; ``make soak`` plays 100,000 variants.  One kind alone, with its files in memory:
+
+    CLAWLITE_SEED=7 .venv/bin/pytest -m soak -k many-toml --basetemp=/dev/shm/fuzz \
+        tests/host/test_fuzzed_projects.py
 """
+import contextlib
+import io
+import json
 import os
 import re
 import shutil
 from pathlib import Path
 
 import pytest
-from mutations import mutated
+from mutations import mutated, referring, reshaped
 
 from clawlite.core.errors import ClawError
-from clawlite.host import check, new
+from clawlite.host import check, cli, new
 
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
-FILES = {"yaml": ("claw.yaml", "policy.yaml", "tools/water.yaml"), "toml": ("clawlite.toml", "reflex.toml"), "py": ("tools.py",)}
+COUNT = int(os.environ.get("CLAWLITE_FUZZ", "100000"))      # variants of each kind in a campaign
+TESTS = Path(__file__).resolve().parents[1]
+PROJECTS = {                        # every template, and what the tests have beside them
+    "greenhouse": None, "chat": None, "blink": None, "empty": None,
+    "fuzzed": TESTS / "host" / "fuzzed", "fixture": TESTS / "ckp" / "fixture",
+    **{name: TESTS / "golden" / name
+       for name in ("gates", "guarded", "skills", "talking", "memory", "least")},
+}
+KINDS = {"yaml": "*.yaml", "toml": "*.toml", "py": "tools.py", "references": "*.yaml"}
+BOARDS = ("pico-w", "rpi-zero-2-w")
+NEVER = "raise SystemExit('tools.py was run')\n"
 # Found by this fuzz, or by hand: what each of these came to was a traceback.
 FOUND = [
     ("claw.yaml", lambda text: text + "{{ a: 1 }}: 2\n"),
@@ -22,54 +39,114 @@ FOUND = [
     ("claw.yaml", lambda text: re.sub("description: .*", r'description: "\\ud800"', text)),
     ("tools.py", lambda text: text + '\n\ndef bad(x: int) -> int:\n    "Say \\ud800 it."\n    return x\n'),
     ("tools.py", lambda text: text + '\n\ndef bad(x: str = "\\udfff") -> int:\n    "Say it."\n    return x\n'),
+    ("tools.py", lambda text: text + '\n\ndef bad(x: int, x: int):\n    "Say it."\n'),
+    ("tools.py", lambda text: text + "\nbreak\n"),
+    ("tools.py", lambda text: text + "\nfrom __future__ import nothing\n"),
 ]
 
 
 @pytest.fixture(scope="module")
-def greenhouse(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("fuzzed") / "greenhouse"
-    new.new(str(folder))
+def projects(tmp_path_factory):
+    """Return the folder that holds the PROJECTS; a tools.py that is run ends the test."""
+    folder = tmp_path_factory.mktemp("fuzzed")
+    for name, source in PROJECTS.items():
+        if source is None:
+            new.new(str(folder / name), name)
+        else:
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("claw.cbor"))
+        for tools in folder.glob(f"{name}/tools.py"):
+            tools.write_text(tools.read_text() + "\n\n" + NEVER)
     return folder
 
 
-def play(project: Path, folder: Path, kind: str, seeds) -> int:
-    """Check *project* with one file of *kind* broken by each of *seeds*; return how many variants were still valid."""
-    shutil.copytree(project, folder)
-    texts = {name: (project / name).read_text() for name in FILES[kind]}
+def hazards(folder: Path) -> None:
+    """Put beside a manifest what references may meet: links, a pipe, files that are no YAML."""
+    for name, target in (("loop.yaml", "loop.yaml"), ("dangling.yaml", "nowhere"),
+                         ("out.yaml", "/etc/hostname"), ("up", "..")):
+        (folder / name).symlink_to(target)
+    os.mkfifo(folder / "pipe.yaml")
+    (folder / "folder.yaml").mkdir()
+    for name, data in (("bytes.yaml", b"\xff\xfe\0"), ("empty.yaml", b""), ("list.yaml", b"[1]\n"),
+                       ("deep.yaml", b"[" * 5000)):
+        (folder / name).write_bytes(data)
+
+
+def command(*args) -> tuple:
+    """Return (exit code, stdout) of the command line *args*; what it prints must be UTF-8."""
+    streams = [io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2)]
+    with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+        code = cli.main(list(args))
+    for stream in streams:
+        stream.flush()
+    out, err = (stream.buffer.getvalue().decode() for stream in streams)
+    assert code == 0 or err.strip() or "--json" in args, "an error without a word"
+    return code, out
+
+
+def play(projects: Path, folder: Path, kind: str, seeds) -> int:
+    """Check projects with one file of *kind* broken by each of *seeds*; return how many were valid.
+
+    What is valid is built, too.
+    """
+    texts = []                          # [(project, file, text)]
+    for name in PROJECTS:
+        shutil.copytree(projects / name, folder / name)
+        texts += [(folder / name, path, path.read_text())
+                  for path in sorted((folder / name).rglob(KINDS[kind]))]
+        if kind == "references":
+            hazards(folder / name)
     valid = 0
     for seed in seeds:
-        name = FILES[kind][seed % len(FILES[kind])]
-        text = mutated(texts[name], kind, seed)
-        (folder / name).write_bytes(text.encode("utf-8", "surrogatepass"))
+        project, path, text = texts[seed % len(texts)]
+        if kind == "references":
+            broken = referring(text, seed)
+        else:
+            broken = (reshaped if seed // len(texts) % 2 else mutated)(text, kind, seed)
+        path.write_bytes(broken.encode("utf-8", "surrogatepass"))
         try:
-            check.check(str(folder))
-            valid += 1
-        except ClawError as e:
-            str(e).encode()             # what is printed has no lone surrogate either
+            valid += played(str(project), seed)
         except BaseException as e:
-            e.add_note(f"seed {seed} of {name}: what broke it:\n{text}")
+            e.add_note(f"seed {seed} of {path.relative_to(folder)}, which was:\n{broken}")
             raise
-        (folder / name).write_text(texts[name])
+        path.write_text(text)
     return valid
 
 
-@pytest.mark.parametrize("kind", FILES)
-def test_no_variant_ends_in_a_traceback(greenhouse, tmp_path, kind):
+def played(project: str, seed: int) -> bool:
+    """Check *project*, and build it when it is valid; return whether it was.
+
+    seed  draws the options of the commands
+    """
+    options = ["--json"] if seed % 3 == 0 else []
+    options += ["--board", BOARDS[seed % 2]] if seed % 5 == 0 else []
+    code, out = command("check", project, *options)
+    assert code in (0, 2), code
+    found = json.loads(out) if "--json" in options else None
+    assert found is None or ("error" in found) == (code == 2)
+    if code == 0:
+        code, out = command("build", project, *options)
+        assert code in (0, 2), code
+        return True
+    return False
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_variant_ends_in_a_traceback(projects, tmp_path, kind):
     first = SEED * 1_000_000
-    valid = play(greenhouse, tmp_path / "g", kind, range(first, first + 150))
-    assert 0 < valid < 150              # some are harmless, most are not: else this tests nothing
+    valid = play(projects, tmp_path, kind, range(first, first + 120))
+    assert 0 < valid < 120              # some are harmless, most are not: else this tests nothing
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("kind", FILES)
-def test_no_variant_of_many_ends_in_a_traceback(greenhouse, tmp_path, kind):
+@pytest.mark.parametrize("kind", KINDS, ids=["many-" + kind for kind in KINDS])
+def test_no_variant_of_many_ends_in_a_traceback(projects, tmp_path, kind):
     first = SEED * 1_000_000
-    assert play(greenhouse, tmp_path / "g", kind, range(first, first + 100_000)) > 0
+    assert play(projects, tmp_path, kind, range(first, first + COUNT)) > 0
 
 
 @pytest.mark.parametrize("name, broken", FOUND)
-def test_what_was_found_is_told(greenhouse, tmp_path, name, broken):
-    shutil.copytree(greenhouse, tmp_path / "g")
+def test_what_was_found_is_told(projects, tmp_path, name, broken):
+    shutil.copytree(projects / "greenhouse", tmp_path / "g")
     (tmp_path / "g" / name).write_text(broken((tmp_path / "g" / name).read_text()))
     with pytest.raises(ClawError):
         check.check(str(tmp_path / "g"))
