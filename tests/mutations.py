@@ -6,7 +6,9 @@ checks behind the parser are reached as well.
 """
 import ast
 import copy
+import functools
 import json
+import pickle
 import random
 import tomllib
 
@@ -91,12 +93,22 @@ def reshaped(text: str, kind: str, seed: int) -> str:
     draw = random.Random(f"{kind} shape {seed}")
     if kind == "py":
         return _reshaped_python(text, draw)
-    root = [tomllib.loads(text) if kind == "toml" else yaml.safe_load(text)]
+    root = [_parsed(text, kind)]
     for _ in range(draw.choice((1, 1, 1, 2, 3))):
-        _reshape(root, draw)
+        reshape(root, draw)
     if kind == "toml":
         return tomli_w.dumps(_for_toml(root[0]) if isinstance(root[0], dict) else {"pins": 1})
     return json.dumps(root[0], ensure_ascii=draw.random() < 0.5, indent=1)  # JSON is YAML
+
+
+@functools.lru_cache(256)
+def _pickled(text: str, kind: str) -> bytes:
+    return pickle.dumps(tomllib.loads(text) if kind == "toml" else yaml.safe_load(text))
+
+
+def _parsed(text: str, kind: str):
+    """Return the data in *text*, the caller's own: most variants are made of few texts."""
+    return pickle.loads(_pickled(text, kind))
 
 
 def referring(text: str, seed: int) -> str:
@@ -105,7 +117,7 @@ def referring(text: str, seed: int) -> str:
     Most of those replaced named a file or a URI.
     """
     draw = random.Random(f"reference {seed}")
-    root = [yaml.safe_load(text)]
+    root = [_parsed(text, "yaml")]
     for _ in range(draw.choice((1, 1, 2, 3))):
         texts = [place for place in _places(root) if isinstance(place[0][place[1]], str)]
         named = [place for place in texts if place[0][place[1]].startswith(("./", "claw://"))]
@@ -131,7 +143,29 @@ def _places(root: list) -> list:
     return found
 
 
-def _reshape(root: list, draw) -> None:
+def flipped(data: bytes, draw) -> bytes:
+    """Return *data* with 1 to 4 of its bytes changed, added or lost, as *draw* (a Random) says."""
+    data = bytearray(data)
+    for _ in range(draw.randint(1, 4)):
+        at = draw.randrange(len(data) + 1)
+        kind = draw.randrange(5)
+        if kind == 0 and data:
+            data[at % len(data)] ^= 1 << draw.randrange(8)
+        elif kind == 1:
+            data[at:at] = bytes([draw.randrange(256)])
+        elif kind == 2:
+            del data[at:at + draw.randint(1, 8)]
+        elif kind == 3:
+            data[at:at] = data[at:at + draw.randint(1, 40)]
+        elif draw.random() < 0.1:
+            del data[at:]
+        elif data:
+            data[at % len(data)] = draw.choice((0, 1, 0x18, 0x1b, 0x40, 0x5f, 0x7f, 0x80, 0x9f, 0xa0, 0xf6, 0xff))
+    return bytes(data)
+
+
+def reshape(root: list, draw) -> None:
+    """Replace, drop, move or double one value in the only item of *root*, as *draw* (a Random) says."""
     places = _places(root)
     inside, key = draw.choice(places)
     what = draw.randrange(6)

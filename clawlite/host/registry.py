@@ -43,7 +43,12 @@ def document(name: str, version: str) -> Document:
 
 
 def schemas(name: str) -> tuple:
-    """Return (input schema, output schema or None) of the tool *name* of this registry."""
+    """Return (input schema, output schema or None) of the tool *name*, (None, None) for one that is not in the registry.
+
+    The name may come from an image: it becomes part of a path only when it is known.
+    """
+    if name not in names():
+        return None, None
     spec = yamltext.read((_FOLDER / f"{name}.yaml").read_bytes(), name).data["spec"]
     return spec["input_schema"], spec.get("output_schema")
 

@@ -6,6 +6,7 @@ the manifest, for an image alone from the registry or from what its remote provi
 import json
 
 from clawlite.core import image as layout
+from clawlite.core.errors import ImageError
 from clawlite.core import profile as P
 from clawlite.core.defaults import sentence, undeclared
 from clawlite.core.outlook import outlook
@@ -98,18 +99,28 @@ def _known(name: str) -> tuple:
 
 
 def _sent(image) -> dict:
-    """Return {tool: (input schema, None)} of what an image's remote providers are sent."""
+    """Return {tool: (input schema, None)} of what an image's remote providers are sent.
+
+    Raises ``ImageError`` for what no compiler of ours writes.
+    """
     found = {}
-    for number in image.agent.providers:
-        if number > 1:
-            offset, length = image.provider(number - 2)[-2]
-            text = image.part(layout.WIRE, offset, length).decode()
-            at = text.find('"tools":')
-            tools = json.JSONDecoder().raw_decode(text, at + len('"tools":'))[0] if at >= 0 else []
-            for tool in tools:
-                tool = tool.get("function", tool)
-                found[tool["name"]] = (tool.get("parameters") or tool.get("input_schema"), None)
+    try:
+        for number in image.agent.providers:
+            if number > 1:
+                found.update(_tools_sent(image, number - 2))
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        raise ImageError("image: what it sends to a provider has another shape than this runtime knows",
+                         "build it again with this version of clawlite") from None
     return found
+
+
+def _tools_sent(image, row: int) -> dict:
+    offset, length = image.provider(row)[-2]
+    text = image.part(layout.WIRE, offset, length).decode()
+    at = text.find('"tools":')
+    tools = json.JSONDecoder().raw_decode(text, at + len('"tools":'))[0] if at >= 0 else []
+    found = [tool.get("function", tool) for tool in tools]
+    return {tool["name"]: (tool.get("parameters") or tool.get("input_schema"), None) for tool in found}
 
 
 def text(found: list[dict]) -> str:

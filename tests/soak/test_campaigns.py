@@ -1,4 +1,6 @@
-"""Long campaigns: the decoders and the compiler under many more mutations than `make test` has time for.
+"""Long campaigns: the decoders under many more mutations than `make test` has time for.
+
+Those of whole projects and images are in tests/host: test_fuzzed_projects.py, test_fuzzed_images.py.
 
 `make soak` prints the seed; `make soak SEED=N` repeats a run.  Each campaign counts what it did and fails when it did nothing.
 """
@@ -12,12 +14,12 @@ import time
 from pathlib import Path
 
 import pytest
+from mutations import flipped
 
 from clawlite.core import cbor
-from clawlite.core.errors import CBORError, ClawError, ImageError, ParseError
+from clawlite.core.errors import CBORError, ParseError
 from clawlite.core.frame import Framer
 from clawlite.core.image import Image
-from clawlite.host import compiler, manifest
 from clawlite.linux import jsontext
 
 pytestmark = pytest.mark.soak
@@ -25,41 +27,6 @@ pytestmark = pytest.mark.soak
 ROOT = Path(__file__).resolve().parents[2]
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
 COUNT = int(os.environ.get("CLAWLITE_SOAK", "20000"))
-
-
-def mutated(random_, data: bytes) -> bytes:
-    """Return *data* with one to four bytes flipped, doubled, dropped, or cut."""
-    data = bytearray(data)
-    for _ in range(random_.randint(1, 4)):
-        at = random_.randrange(len(data)) if data else 0
-        kind = random_.randrange(5)
-        if kind == 0 and data:
-            data[at] ^= 1 << random_.randrange(8)
-        elif kind == 1:
-            data[at:at] = bytes([random_.randrange(256)])
-        elif kind == 2 and data:
-            del data[at:at + random_.randint(1, 8)]
-        elif kind == 3:
-            data[at:at] = data[at:at + random_.randint(1, 40)]
-        else:
-            del data[at:]
-    return bytes(data)
-
-
-@pytest.mark.parametrize("name", ["greenhouse", "gates"])
-def test_images(name):
-    random_ = random.Random(SEED)
-    whole = (ROOT / "tests" / "golden" / name / "claw.cbor").read_bytes()
-    refused = 0
-    for _ in range(COUNT):
-        data = mutated(random_, whole)
-        try:
-            image = Image(lambda offset, length: data[offset:offset + length], len(data))
-            for tool in image.names:
-                image.tool(tool)
-        except ImageError:
-            refused += 1
-    assert refused > COUNT * 0.9
 
 
 def test_cbor():
@@ -70,7 +37,7 @@ def test_cbor():
     refused = 0
     for _ in range(COUNT * 5):
         try:
-            cbor.decode(mutated(random_, random_.choice(records)))
+            cbor.decode(flipped(random_.choice(records), random_))
         except CBORError:
             refused += 1
     assert refused > COUNT
@@ -83,7 +50,7 @@ def test_json_decoders_agree(monkeypatch):
     texts = [line.encode() for line in (ROOT / "tests" / "golden" / "gates-operator.golden.json").read_text().splitlines()]
     accepted = 0
     for _ in range(COUNT * 5):
-        data = mutated(random_, random_.choice(texts))
+        data = flipped(random_.choice(texts), random_)
         answers = []
         for decoder in (jsontext.loads, board.loads):
             try:
@@ -107,26 +74,6 @@ def test_framer_stays_within_its_bounds():
             while framer.next_event():
                 pass
             assert len(framer._open) <= 64
-
-
-def test_manifests(tmp_path):
-    random_ = random.Random(SEED)
-    source = ROOT / "tests" / "golden" / "gates"
-    files = {path.name: path.read_bytes() for path in source.iterdir() if path.name != "claw.cbor"}
-    for name, data in files.items():
-        (tmp_path / name).write_bytes(data)
-    built = refused = 0
-    for _ in range(COUNT // 20):
-        name = random_.choice(sorted(files))
-        (tmp_path / name).write_bytes(mutated(random_, files[name]))
-        try:
-            compiler.build(manifest.load(tmp_path))
-            built += 1
-        except ClawError as e:
-            assert str(e)
-            refused += 1
-        (tmp_path / name).write_bytes(files[name])
-    assert built and refused
 
 
 def test_kill_at_any_moment_leaves_a_whole_image(tmp_path):
