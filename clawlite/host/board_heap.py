@@ -61,7 +61,8 @@ class Heap:
         if isinstance(value, float):
             return self.block
         if isinstance(value, (str, bytes)):
-            size = len(value.encode() if isinstance(value, str) else value)
+            # a board holds half a character, which tools.py may have, in three bytes
+            size = len(value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value)
             return self.block + self.blocks(size + 1) if size else 0
         if isinstance(value, dict):
             return self.table(len(value)) + sum(self.value(key) + self.value(item) for key, item in value.items())

@@ -142,7 +142,7 @@ class _Loader:
             convert(spec, ClawSpec, self._report(root.below("spec")))
             references.follow(spec, root.below("spec"))
         found = [self.raws.check(raw, metadata) for raw in references.raws]
-        uris = {raw.uri: made.name for raw, made in zip(references.raws, found) if made and raw.uri}
+        uris = {raw.uri: (made.kind, made.name) for raw, made in zip(references.raws, found) if made and raw.uri}
         found = [primitive for primitive in found if primitive]
         functions = self._functions(found, metadata.version if metadata else None)
         self._cross(references, uris)

@@ -33,7 +33,7 @@ CHAINS = {("Provider", "Provider"), ("Tool", "Skill"), ("Skill", "Tool")}
 def resolve(kind: str, reference: str, versions: dict, uris: dict) -> str:
     """Return the name that *reference* means.
 
-    versions  {(kind, name): version}; uris {registry URI: name}
+    versions  {(kind, name): version}; uris {registry URI: (kind, name)}
     Raises InvalidParams (message, hint) when it is no name and no URI of a declared *kind*.
     """
     names = [name for known, name in versions if known == kind]
@@ -51,7 +51,10 @@ def _resolve_uri(kind: str, reference: str, versions: dict, uris: dict, names: l
     if uri.authority == "registry":
         if reference not in uris:
             raise InvalidParams(f"{quoted(reference)} is not in the manifest", f"list it under spec.{KINDS[kind][0]} too")
-        return uris[reference]
+        found, name = uris[reference]
+        if found != kind:
+            raise InvalidParams(f"{quoted(reference)} is a {found}, not a {kind}", _offer(name, kind, names))
+        return name
     if uri.kind != KINDS[kind][1]:
         raise InvalidParams(f"{quoted(reference)} is no {kind}", f"write claw://local/{KINDS[kind][1]}/NAME")
     if uri.name not in names:

@@ -172,6 +172,14 @@ def test_no_variant_of_many_ends_in_a_traceback(projects, remembering, tmp_path,
     assert play(projects, tmp_path, kind, range(first, first + COUNT)) > 0
 
 
+def test_half_a_character_in_a_body_is_no_mistake(projects, tmp_path):
+    """A board holds it, so its heap is measured; nothing that is sent has it."""
+    shutil.copytree(projects / "greenhouse", tmp_path / "g")
+    tools = tmp_path / "g" / "tools.py"
+    tools.write_text('TEXT = "long enough to be measured, \\ud800"\n\n' + tools.read_text())
+    assert command("build", str(tmp_path / "g"))[0] == 0
+
+
 @pytest.mark.parametrize("name, broken", FOUND)
 def test_what_was_found_is_told(projects, tmp_path, name, broken):
     shutil.copytree(projects / "greenhouse", tmp_path / "g")

@@ -220,6 +220,8 @@ def test_the_heartbeat_interval(tmp_path, value, fits):
     ("  swarm: {inline: {topology: pipeline, agents: [{identity_ref: 'claw://local/tool/x', role: r}], coordination: {message_passing: direct, "
      "backend: nats, concurrency: {}}, aggregation: {strategy: merge}}}\n", 'agents[0].identity_ref: "claw://local/tool/x" is no Identity'),
     ("  world_models: [{inline: {paradigm: hybrid, backend: {type: tool, ref: x}}}]\n", 'backend.ref: there is no Tool "x"'),
+    ("  tools: ['claw://registry/clawlite/sleep@1.0.0', {inline: {name: t, description: d, "
+     "policy_ref: 'claw://registry/clawlite/sleep@1.0.0'}}]\n", "is a Tool, not a Policy"),
     ("  skills: [{inline: {description: d, instruction: i, tools_required: [read_flie]}}]\n", 'there is no Tool "read-flie"'),
 ])
 def test_one_mistake(tmp_path, extra, said):
