@@ -50,7 +50,10 @@ def index(data: bytes) -> tuple:
     names, rows = ["\n"], bytearray()
     for start, row in each(data):
         if row is not None:
-            names.append(shaped(row, _ROW, "section 2")[0] + "\n")
+            name = shaped(row, _ROW, "section 2")[0]
+            if "\n" in name:            # it would be two names
+                shaped(None, _ROW, "section 2")
+            names.append(name + "\n")
         rows.extend(struct.pack(">I", start))
     return "".join(names), bytes(rows)
 
