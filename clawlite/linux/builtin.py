@@ -123,7 +123,7 @@ def command_of(name: str, arguments: dict, profile, automaton) -> list:
     """Return the argument list of ``exec-shell`` or ``spawn``.
 
     automaton  function(number) -> table
-    Raises ``SandboxDenied`` for a command that the sandbox's shell rules do not let run.
+    Raises ``SandboxDenied`` for a command that the sandbox's shell patterns do not let run.
     """
     if profile.shell == DENY:
         raise SandboxDenied("%s: this sandbox has no shell" % name, "give it capabilities.shell: {mode: restricted} or full",
@@ -131,8 +131,11 @@ def command_of(name: str, arguments: dict, profile, automaton) -> list:
     command = arguments["command"]
     argv = ["/bin/sh", "-c", command] if name == "exec-shell" else [command] + arguments.get("args", [])
     if profile.shell != UNRESTRICTED:
-        from clawlite.linux.shellrules import check
-        check(name, command if name == "exec-shell" else " ".join(argv), profile.commands, [automaton(number) for number in profile.patterns])
+        from shlex import join
+
+        from clawlite.linux.shellpatterns import check
+        check(name, command if name == "exec-shell" else join(argv), profile.commands,
+              [automaton(number) for number in profile.patterns])
     if max(map(len, argv)) > MAX_ARGUMENT // 4 and any(len(argument.encode("utf-8", "replace")) > MAX_ARGUMENT for argument in argv):
         raise ClawError("a command or an argument has more than %d bytes, which no program takes; write it to a file first" % MAX_ARGUMENT)
     return argv

@@ -54,5 +54,5 @@ def _command(tool, command: str, profile, automaton) -> None:
         raise SandboxDenied("%s: this sandbox has no shell" % tool.name, "give it capabilities.shell: {mode: restricted} or full",
                             {"tool": tool.name, "sandbox": profile.name or None, "reason": "no shell"})
     if profile.shell != UNRESTRICTED:
-        from clawlite.linux.shellrules import check as rules
+        from clawlite.linux.shellpatterns import check as rules
         rules(tool.name, command, profile.commands, [automaton(number) for number in profile.patterns])
