@@ -3,6 +3,8 @@
 The server enters a user and a mount namespace once (``enter``) and makes a base there: /new, a small tmpfs with what every program
 needs, and /old, the root that was.  Each call gets a copy of that mount namespace, adds its own mounts, makes /new its root
 and lets /old go, before anything of the tool's runs.  All of it is read-only but the writable mounts and /tmp.
+The copy is one of mounts alone: a folder that is made in the base stays there for every later call.  So a call that
+needs a folder which the base does not have gets a /new of its own (``lacks``), which takes 2 ms.
 """
 import ctypes
 import os
@@ -135,17 +137,27 @@ def freeze():
 class Root:
     """The root of one call in the making.  Every source is a path of the old root; ``at`` says where it will be.
 
-    whole  bool, it begins with nothing, not with the base
+    own  bool, it begins with nothing, not with the base
     """
 
-    def __init__(self, whole: bool = False):
-        if whole:
+    def __init__(self, own: bool = False):
+        if own:
             mount("tmpfs", "/new", "tmpfs", _NOSUID | _NODEV, "mode=0755,size=1m")
         os.chdir("/new")
 
     @staticmethod
     def at(path: str) -> str:
         return "/new" + path
+
+    @staticmethod
+    def lacks(targets: list) -> bool:
+        """Return whether one of *targets*, paths of mounts in their order, is not in the base and not below one before it."""
+        tops = ["/tmp/"]                                # which every call has for itself
+        for target in targets:
+            if not os.path.lexists("/new" + target) and not (target + "/").startswith(tuple(tops)):
+                return True
+            tops.append(target.rstrip("/") + "/")
+        return False
 
     def bind(self, source: str, target: str, writable: bool):
         """Show *source* (a path of the old root, no links in it) at *target*.  Raises ``OSError`` when it is not there."""

@@ -22,10 +22,15 @@ def values_of(job_fd: int) -> dict:
     return marshal.loads(os.pread(job_fd, os.fstat(job_fd).st_size, 0)).get("files", {})
 
 
+def place_of(plan: dict) -> str:
+    """Return where secrets are in the root of a call in profile N."""
+    tops = [target.rstrip("/") + "/" for _, target, _ in plan["mounts"]]
+    return OWN_PLACE if plan["whole"] or (PLACE + "/").startswith(tuple(tops)) else PLACE
+
+
 def mount(root, plan: dict, values: dict):
     """Put *values* into the root of a call in profile N (``namespaces.Root``), above all that is mounted there."""
-    taken = plan["whole"] or any(target == "/" or (PLACE + "/").startswith(target + "/") for _, target, _ in plan["mounts"])
-    place = OWN_PLACE if taken else PLACE
+    place = place_of(plan)
     uid = os.getuid() if plan["uid"] is None else plan["uid"]
     gid = os.getgid() if plan["uid"] is None else plan["uid"]
     new = root.at(place)

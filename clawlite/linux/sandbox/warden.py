@@ -225,8 +225,10 @@ def _placeholders(plan: dict):
 
 def _root(plan: dict, files: dict):
     """Build the root of profile N: what the system needs, what is declared, and nothing over what is denied."""
-    root = namespaces.Root(bool(plan["whole"]))
-    if plan["whole"]:                                   # /proc and the ordinary /tmp are there already, but not in this one
+    targets = [target for _, target, _ in plan["mounts"]] + ([secretfiles.place_of(plan)] if files else [])
+    own = bool(plan["whole"]) or namespaces.Root.lacks(targets)
+    root = namespaces.Root(own)
+    if plan["whole"]:
         for name in os.listdir(namespaces.OLD):
             path = "/" + name
             if name in ("dev", "proc"):
@@ -236,8 +238,12 @@ def _root(plan: dict, files: dict):
             else:
                 root.like(path)
         root.devices()
+    elif own:
+        uid, gid = (os.getuid(), os.getgid()) if plan["uid"] is None else (plan["uid"], plan["uid"])
+        root.system(uid, gid)
+    if own:                                             # /proc and the ordinary /tmp are there already, but not in this one
         root.proc()
-    if plan["whole"] or plan["tmp_mb"] != plans.TMP_MB:
+    if own or plan["tmp_mb"] != plans.TMP_MB:
         root.tmp(plan["tmp_mb"], plan["env"]["TMPDIR"])
     for source, target, writable in plan["mounts"]:
         try:

@@ -58,6 +58,24 @@ def test_what_is_not_mounted_is_not_there(place):
     assert [p.name for p in (place.folder / "out").iterdir()] == ["secret"]
 
 
+def test_what_an_earlier_call_mounted_has_left_no_folder(place):
+    """A call gets a copy of mounts; the file system that holds their folders is still one for all."""
+    if place.profile == "L":
+        pytest.skip("in L nothing is mounted")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:        # each call has a /tmp of its own
+        os.chmod(folder, 0o755)
+        file = os.path.join(folder, "file")
+        with open(file, "w") as written:
+            written.write("x")
+        for mounts in ([folder, False], [file, False]):
+            said = place.shell("cat %s" % file, mounts=[[str(place.folder / "ws"), True], mounts])
+            assert said["output"] == "x", said
+            for _ in range(2):                      # one call was being prepared when the first ended
+                said = place.shell("ls -d %s; ls -a /" % folder, mounts=[["/workspace", True]])
+                assert folder + "\n" not in said["output"], said
+                assert "var" not in said["output"].split(), said
+
+
 def test_links_and_magic_links_lead_nowhere_else(place):
     link = place.folder / "ws" / "shortcut"
     link.symlink_to(place.folder / "out")

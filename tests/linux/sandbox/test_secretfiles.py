@@ -47,6 +47,8 @@ def test_it_is_gone_with_its_call_and_no_other_call_has_it(place):
     assert not os.path.exists("/run/secrets/MAIL_TOKEN")
     said = _shell(place, "ls /run/secrets /.secrets /dev/shm/clawlite-secrets-*; env", files={})
     assert "MAIL_TOKEN" not in said["output"] and "v4lue" not in said["output"]
+    if place.profile == "N":
+        assert "run" not in _shell(place, "ls -a /", files={})["output"].split()
 
 
 @pytest.mark.parametrize("files", [1, 3])
