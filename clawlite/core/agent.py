@@ -42,7 +42,9 @@ class Agent:
         self.run = None         # function(task, tool, arguments, due_ms) -> (outcome or None, now_ms) for RUN, likewise
         self.channels = None    # linux/channels.py, by a shell whose image declares some
         self.adopt = None       # function(manifest) -> bool: an agent that claw.initialize brought makes way for another one
-        self.later = None       # a list, by a shell with little stack: (task, value, error) of tasks that ``drive`` carries on from its loop
+        # A list, by a shell with little stack: (task, value, error) of tasks that ``drive`` carries on from its loop.  An error
+        # of RECEIVE says that the value is of a connection: it is dropped when the task waits for none any more.
+        self.later = None
         self.conditions = ()    # functions, each returns a line of /status, by a shell that has more to say
         self.max_tasks = max_tasks
         self._last = 0
@@ -103,7 +105,11 @@ class Agent:
         """Hand in what the connection of a task received; dropped when the task does not wait for it any more."""
         task = self.tasks.get(number)
         if task is not None and task.receives:
-            self._advance(task, outcome, None, now_ms)
+            if self.later is None:
+                self._advance(task, outcome, None, now_ms)
+            else:                       # still receives: more may come before the loop carries it on
+                task.wake_ms = None
+                self.later.append((task, outcome, RECEIVE))
 
     def cancel(self, number: int, error, now_ms: int):
         """End a task with *error*, whatever it waits for; its handler is ended too."""
@@ -133,8 +139,10 @@ class Agent:
 
     def drive(self, task, value, error, now_ms: int):
         """Hand *value* or *error* to *task*, and carry it on to what it waits for next; nothing, when it has been ended."""
-        if task.number not in self.tasks:
+        if task.number not in self.tasks or error == RECEIVE and not task.receives:
             return
+        if error == RECEIVE:
+            task.receives, task.wake_ms, error = False, None, None
         try:
             while True:
                 try:
@@ -173,8 +181,7 @@ class Agent:
                 if kind == APPROVE:
                     from clawlite.core.approval import wait
                     wait(self, task, effect[1], now_ms)
-                    self._ask(now_ms)
-                    return
+                    return self._ask(now_ms)
                 if kind == RECEIVE or kind == SLEEP or kind == JOIN:
                     return _rest(task, effect, now_ms)
                 if kind == ASK:
@@ -187,10 +194,8 @@ class Agent:
                     return
         except StopIteration as e:
             self._end(task, e.value, None, now_ms)
-        except ClawError as e:
-            self._end(task, None, e, now_ms)
         except Exception as e:
-            self._end(task, None, unexpected(e), now_ms)
+            self._end(task, None, e if isinstance(e, ClawError) else unexpected(e), now_ms)
 
     def _called(self, task, event: dict, now_ms: int):
         """Add to the *event* of a call that has ended how long it took, and keep it where a console asks for the last ones."""

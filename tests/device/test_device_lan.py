@@ -16,9 +16,6 @@ from llm_server import Server, calls, say
 HERE = Path(__file__).parent
 ANSWER = "The garden is grün. " * 60
 
-# Known: since tasks are carried on from the loop (docs/adr/0080), a turn over the LAN may stop before its end.
-pytestmark = pytest.mark.xfail(strict=False, reason="a turn over the LAN may stop before its end (docs/adr/0080)")
-
 
 class Relay:
     """A port that leads to another one.

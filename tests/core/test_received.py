@@ -1,0 +1,40 @@
+"""What a connection brings while a board's loop has not yet carried its task on (``Agent.later``)."""
+import transcripts
+from clawlite.core.agent import Agent
+from clawlite.core.effect import CLOSE, RECEIVE
+
+
+def reading(pieces: int, got: list):
+    """A task that waits for so many *pieces* of its connection, and then does something else."""
+    for _ in range(pieces):
+        got.append((yield (RECEIVE, 1000))[1])
+    yield (CLOSE,)
+
+
+def begun(pieces: int) -> tuple:
+    """Return (agent, number of the task, what it has got, what it ended with)."""
+    agent, got, ended = Agent(transcripts.read_image("gates"), 0, 4), [], []
+    agent.later = []
+    agent.start(0)
+    number = agent.begin(reading(pieces, got), lambda value, error, _: ended.append(error), 0)
+    agent.catch_up(0)
+    return agent, number, got, ended
+
+
+def test_pieces_that_come_at_once_are_handed_in_one_by_one_and_in_order():
+    agent, number, got, ended = begun(3)
+    for piece in (b"a", b"b", b"c"):
+        agent.received(number, (True, piece), 5)
+    assert got == [] and agent.deadline() is None, "it is not carried on here, and has not been silent"
+    agent.catch_up(5)
+    assert got == [b"a", b"b", b"c"] and ended == [None]
+
+
+def test_a_piece_that_nobody_waits_for_any_more_is_dropped():
+    agent, number, got, ended = begun(1)
+    agent.received(number, (True, b"a"), 5)
+    agent.received(number, (True, b"b"), 5)
+    agent.catch_up(5)
+    assert got == [b"a"] and ended == [None]
+    agent.received(number, (True, b"c"), 6)
+    assert agent.later == []
