@@ -311,12 +311,12 @@ def test_a_turn_that_is_stored_message_by_message_is_caught(power, mixed, server
 
 def kept(power, server, disk: bytes, question: str) -> list:
     """Boot, ask, and return the audit's records, when ``clawlite audit verify`` finds nothing wrong."""
-    path, log = power.disk(disk), power._path("log")
+    path, log = power.disk(disk), power.path("log")
     done = subprocess.run(words(power.micropython, "boot", path, log), input=question.encode() + b"\n", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=60, env=dict(os.environ, MICROPYPATH=".frozen"))
     assert done.returncode == 0 and f"Heard: {question}.\n" in done.stdout.decode(), done.stdout
     shown = subprocess.run(words(power.micropython, "show", path, log, "/state/audit-garden"), capture_output=True, timeout=300)
-    folder = power._path("audit")
+    folder = power.path("audit")
     folder.mkdir()
     for name, data in json.loads(shown.stdout).items():
         (folder / name).write_bytes(base64.b64decode(data))
@@ -390,7 +390,7 @@ def test_a_flash_that_takes_nothing_more_is_said_once(power, first, server, what
     if what == "full":
         disk = power.write(disk, [["fill", "/filler"]])[1]
     lines = "".join("turn %d %s\n" % (number, "x" * 300) for number in range(30))
-    done = subprocess.run(words(power.micropython, "boot" if what == "full" else what, power.disk(disk), power._path("log")), input=lines.encode(),
+    done = subprocess.run(words(power.micropython, "boot" if what == "full" else what, power.disk(disk), power.path("log")), input=lines.encode(),
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
     said = done.stdout.decode()
     assert said.count("Heard: turn") == 30 and done.returncode == 0, said
