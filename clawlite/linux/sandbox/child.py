@@ -69,6 +69,30 @@ def steady(version: int):
     return rules
 
 
+def _enter(plan: dict, env: dict):
+    """Go where the tool begins.  Raises ``ClawError`` that names the folder which is closed to it.
+
+    Where the whole file system is shown, the workspace of root may lie below a folder that the tools'
+    user may not enter, like root's home.  In profile N it has another name, which *env* tells then, too.
+    """
+    cwd, folder = plan["cwd"], plan["folder"]
+    if plan["profile"] == "N" and folder is not None and plans.covers([folder], cwd) \
+            and not os.access(folder, os.X_OK):
+        cwd = "/workspace" + cwd[len(folder):]
+        env.update((name, "/workspace") for name in ("HOME", "WORKSPACE") if env.get(name) == folder)
+    try:
+        os.chdir(cwd)
+    except OSError as e:
+        above = cwd.split("/")
+        tops = ["/".join(above[:count]) for count in range(2, len(above) + 1)]
+        closed = next((top for top in tops if not os.access(top, os.X_OK)), cwd)
+        raise ClawError(
+            "%s: %s: uid %d of the tools may not enter %s" % (cwd, e.strerror, os.getuid(), closed)
+            if isinstance(e, PermissionError) else "%s: %s" % (cwd, e.strerror),
+            "run the agent as another user than root, or mount a folder that uid %d may enter"
+            % os.getuid()) from None
+
+
 def _close_all_but(keep: int):
     os.closerange(3, keep)
     os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
@@ -81,10 +105,7 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
         _standard(job.get("stdin", b""), output)
         limits.share(None if "cpu_shares" in plan["kept"] else plan["cpu_shares"])
         env = dict(plan["env"], **job["env"])
-        try:
-            os.chdir(plan["cwd"])
-        except OSError as e:
-            raise ClawError("%s: %s" % (plan["cwd"], e.strerror), "uid %d of the tools must be able to enter it" % os.getuid()) from None
+        _enter(plan, env)
         _check_writable(plan)
         _confine(plan, filters, rules)
         if not job["env"] or limits.is_watched(plan) or limits.is_weighed(plan):    # in L who holds a secret hides, if its warden has nothing to look at

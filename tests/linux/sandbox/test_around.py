@@ -1,8 +1,12 @@
 """A workspace around the agent's own state (a mounted home), and one in it: what is hidden stays so."""
 import contextlib
+import os
 
 import pytest
 from sandbox_places import host
+from sandboxes import NOBODY
+
+from clawlite.core import profile as P
 
 
 PLACES = ["N-user", "N-root", "L-user", "L-root"]
@@ -58,3 +62,45 @@ def test_a_workspace_in_the_state_shows_no_more_of_it(inner, files):
     said = inner.shell("cat hello; cat ../secrets/key; cat {0}/secrets/key; ls {0}; ls ..; echo x > {0}/new".format(state), files=files, mounts=[])
     assert "hello-benign" in said["output"] and "canary" not in said["output"] and "secrets\n" not in said["output"]
     assert not (state / "new").exists()
+
+
+# -- root's home is closed to the user of the tools
+
+def _closed(place):
+    """Make the workspace of *place* below a folder that only root may enter, like its home."""
+    ws = place.folder / "closed/ws"
+    ws.mkdir(parents=True)
+    ws.parent.chmod(0o700)
+    for path in (ws.parent, ws):
+        os.chown(path, 0, 0)
+    ws.chmod(0o700)
+    os.chown(ws, NOBODY, NOBODY)
+    return ws
+
+
+@pytest.mark.parametrize("files", [P.FULL, P.READ_ONLY])
+def test_tools_work_in_a_workspace_below_a_folder_that_is_closed_to_them(files):
+    with host("N", True, workspace="closed/ws") as place:
+        ws = _closed(place)
+        shown = {"files": files, "mounts": [], "injection": 2}
+        said = place.shell("pwd; echo $HOME $WORKSPACE; ls %s" % ws, **shown)
+        assert said["output"].split("\n")[:2] == ["/workspace", "/workspace /workspace"]
+        assert "Permission denied" in said["output"], "nothing else in there is opened to tools"
+        source = "import os\ndef f():\n    return [os.getcwd(), os.environ['HOME']]\n"
+        good, value = place.run(["function", "tools.py", source, "f", {}], **shown)
+        assert good and value == ["/workspace", "/workspace"], value
+        if files == P.FULL:
+            assert place.run(["file", "write-file", {"path": "a", "content": "x"}], **shown)[0]
+            assert (ws / "a").read_text() == "x"
+            assert place.shell("cat a; echo y > b; cat /workspace/b", **shown)["output"] == "xy\n"
+        good, value = place.run(["file", "list-directory", {"path": "/workspace"}], **shown)
+        assert good, value
+
+
+def test_where_tools_cannot_get_into_the_workspace_the_folder_is_named():
+    with host("L", True, workspace="closed/ws") as place:
+        ws = _closed(place)
+        good, value = place.run(["command", ["true"]], files=P.FULL, mounts=[])
+        assert not good
+        assert value[2] == "%s: Permission denied: uid 65534 of the tools may not enter %s" % (ws, ws.parent)
+        assert value[3].startswith("run the agent as another user than root")
