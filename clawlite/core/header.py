@@ -55,6 +55,8 @@ def index(data: bytes) -> tuple:
                 shaped(None, _ROW, "section 2")
             names.append(name + "\n")
         rows.extend(struct.pack(">I", start))
+    if 4 * len(names) != len(rows):     # a row that is null
+        shaped(None, _ROW, "section 2")
     return "".join(names), bytes(rows)
 
 

@@ -5,6 +5,7 @@ the manifest, for an image alone from the registry or from what its remote provi
 """
 import json
 
+from clawlite.core import header
 from clawlite.core import image as layout
 from clawlite.core.errors import ImageError
 from clawlite.core import profile as P
@@ -86,6 +87,8 @@ def _refuses(tool, profile) -> str | None:
 def _limits(image, profile) -> dict:
     """Return {limits: {name: what a call has, or None for no limit}, default_limits: names of those that nobody declared}."""
     local = image.section(layout.LOCAL)
+    if local is not None:
+        header.shaped(local[:1] if isinstance(local, list) else local, ([str],), "what is local")
     default = undeclared(profile, local[0] if local else ()) if profile.level == P.PROCESS else {}
     return {"limits": {name: default.get(name, getattr(profile, name)) for name in LIMITS}, "default_limits": sorted(default)}
 

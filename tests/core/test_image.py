@@ -180,7 +180,7 @@ def test_the_shape_of_the_agent_and_the_tools_is_checked():
         assert refused(load, of_sections((1, agent), (2, []))) == "image: section 1 has another shape than this runtime knows", wrong
     for agent in (None, [], AGENT + [0], AGENT[:-1], "text"):
         assert refused(load, of_sections((1, agent), (2, [])))
-    for tools in (None, 5, [5], [["t"]], [["a\nb", 0, 5, 0]], [["t", 0, 5, "x"]], [["t", -1, 5, 0]], [[5, 0, 5, 0]], [["t", 0, 5, [None]]]):
+    for tools in (None, 5, [5], [None], [["t", 0, 5, 0], None], [["t"]], [["a\nb", 0, 5, 0]], [["t", 0, 5, "x"]], [["t", -1, 5, 0]], [[5, 0, 5, 0]], [["t", 0, 5, [None]]]):
         assert refused(load, of_sections((1, AGENT), (2, tools))) == "image: section 2 has another shape than this runtime knows", tools
     assert refused(load, of_sections((1, AGENT)))
     assert refused(load, of_sections((2, [])))

@@ -1,7 +1,8 @@
-r"""Whatever comes on a board's console, the agent goes on: no line and no record is a bug or its end.
+r"""Whatever comes on a board's console, the agent goes on: no line is a bug or its end.
 
-The real MicroPython runs what a board boots over each golden agent; it reads one long stream of broken
-lines, commands, answers, JSON-RPC records and frames.  ``make soak`` plays 100,000 lines for each:
+The real MicroPython runs what a board boots over each golden agent; it reads one long stream of
+broken lines, commands, answers, JSON-RPC records and frames.  ``make soak`` plays 100,000 lines for
+each agent:
 
     CLAWLITE_SEED=7 .venv/bin/pytest -m soak tests/device/test_fuzzed_console.py
 """
@@ -21,7 +22,7 @@ COUNT = int(os.environ.get("CLAWLITE_SOAK", "100000"))      # lines for each age
 AT_ONCE = 250                       # lines for one process
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 AGENTS = ("greenhouse", "gates", "guarded", "talking", "memory", "skills", "least")
-ENDS = (b"/quit", b"claw.shutdown")                         # what ends an agent as it should
+ENDS = (b"/quit", b"claw.shutdown")                     # what ends an agent as it should
 BUGS = (b"bug in clawlite", b"Traceback")
 TYPED = (b"/help", b"/tools", b"/skills", b"/trace", b"/trace 2", b"/show 1", b"/memory", b"/status",
          b"/skill", b"/channels", b"/pair 1", b"y", b"n", b"yes", b"")
@@ -32,7 +33,7 @@ PIECES = (b"\x1e", b"\x1e~", b"\x1e~d", b"\x1em", b"\x1ea\x00", b"\r", b"\x00", 
 
 
 def corpus() -> list:
-    """Return the lines and the records of the golden conversations, but for those that end an agent."""
+    """Return what is said in the golden conversations, but for what ends an agent."""
     found = list(TYPED)
     for path in sorted(GOLDEN.glob("*.steps.json")):
         for step in json.loads(path.read_text())["steps"]:
@@ -58,7 +59,7 @@ def broken(lines: list, draw) -> bytes:
 
 
 def with_other_values(record: bytes, draw) -> bytes:
-    """Return *record* with values of its JSON replaced, dropped or moved; one that is no JSON as it is."""
+    """Return *record* with values of its JSON changed; as it is when it holds none."""
     try:
         root = [json.loads(record[1:])]
     except ValueError:

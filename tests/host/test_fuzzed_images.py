@@ -151,6 +151,14 @@ def with_section(data: bytes, number: int, change) -> bytes:
                  image.sources, image.companions)
 
 
+def test_what_is_local_is_checked(images, tmp_path, capsys):
+    path = tmp_path / "claw.cbor"
+    for local in ({}, [], [5], "x"):
+        path.write_bytes(with_section(images[-1], layout.LOCAL, lambda _: local))
+        assert plain.main(["tools", str(path)]) == 2
+        assert "what is local has another shape" in capsys.readouterr().err
+
+
 def test_a_built_in_tool_that_is_not_known_here_has_no_schema(images, tmp_path, capsys):
     """It may be a newer version's; and a name in an image is no path."""
     data = (TESTS / "golden" / "greenhouse" / "claw.cbor").read_bytes()
