@@ -6,6 +6,8 @@ import os
 import select
 import time
 
+from agents import DEADLINE_S
+
 from clawlite.core import effect as E
 from clawlite.core.agent import Agent
 from clawlite.core.console import Console
@@ -130,8 +132,8 @@ class World:
         self.settle()
 
     def until(self, holds):
-        """Go on with what comes over real connections until *holds()*; an assertion when it takes 30 s."""
-        end = time.monotonic() + 30
+        """Go on with what comes over real connections until *holds()*; an assertion when it takes 60 s."""
+        end = time.monotonic() + DEADLINE_S
         self.poll()
         while not holds():
             left = end - time.monotonic()

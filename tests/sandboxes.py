@@ -6,7 +6,7 @@ import time
 from clawlite.core.profile import SCOPED, Profile
 
 LIMITS = ("memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms", "max_output_bytes")
-WAIT_S = int(os.environ.get("CLAWLITE_WAIT_S", "20"))         # more where a machine is played by a busy one (tests/kernels)
+WAIT_S = int(os.environ.get("CLAWLITE_WAIT_S", "60"))         # more where a machine is played by a busy one (tests/kernels)
 NOBODY = 65534                      # the agent's user, where the tests are root
 
 

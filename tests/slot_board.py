@@ -85,7 +85,7 @@ class Board:
     def boot(self, *options, stdin: bytes = b"hello\n") -> str:
         """Return what a boot says, with the end of input after its first turn."""
         words, env = self.words(*options)
-        done = subprocess.run(words, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, env=dict(os.environ, **env))
+        done = subprocess.run(words, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, env=dict(os.environ, **env))
         return done.stdout.decode()
 
     def record(self) -> tuple:

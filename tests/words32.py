@@ -96,7 +96,7 @@ def measure(board: Path, agent: Path, bits: int) -> dict:
         words = [node(), HERE / "words32.mjs", PACKAGE, board, agent]
     else:
         words = [command("micropython"), "-X", "heapsize=4m", board / "start.py", agent / "claw.cbor"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
 

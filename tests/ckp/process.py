@@ -15,7 +15,7 @@ from ckp import manifests
 from clawlite.host.build import build_beside
 from clawlite.host.problems import ManifestErrors
 
-WAIT_S = 5                          # for an answer that takes milliseconds
+WAIT_S = 60                         # for an answer that takes milliseconds
 AGENT = "test-agent"                # metadata.name of every manifest here
 SECRET = "sk-proj-" + "T3BlbkFJ7f3aQ9b2c41d8e650x" * 2
 NETWORK = Path(__file__).with_name("world") / "net"

@@ -19,7 +19,7 @@ def collected():
     """Every test that pytest finds in the files that clauses name, with its parameters and without."""
     files = sorted({name.split("::")[0] for clause in CLAUSES for name in clause.get("tests", ()) if "::" in name})
     done = subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *files], cwd=ROOT,
-                          capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60,
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300,
                           env={key: value for key, value in os.environ.items() if key != "CLAWLITE_RESULTS"})
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     names = [line for line in done.stdout.splitlines() if "::" in line]

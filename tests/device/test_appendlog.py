@@ -75,7 +75,7 @@ def test_a_rewrite_that_was_ended(log):
 
 def powerless(micropython, tmp_path, folder: Path = BOARD) -> dict:
     done = subprocess.run([micropython, "-X", "heapsize=16M", HERE / "log_board.py", "12", tmp_path / "out.json"], capture_output=True, text=True,
-                          timeout=120, env=dict(os.environ, MICROPYPATH=f"{folder}:.frozen"))
+                          timeout=300, env=dict(os.environ, MICROPYPATH=f"{folder}:.frozen"))
     assert done.returncode == 0 and not done.stderr, done.stderr
     return json.loads((tmp_path / "out.json").read_text())
 

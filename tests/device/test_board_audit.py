@@ -253,7 +253,7 @@ def test_no_secret_of_the_board_stands_in_it(start, tmp_path):
 # -- flash
 
 def played(micropython, tmp_path, what: str) -> dict:
-    done = subprocess.run([micropython, "-X", "heapsize=24M", HERE / "audit_board.py", what, tmp_path / "out"], capture_output=True, timeout=120,
+    done = subprocess.run([micropython, "-X", "heapsize=24M", HERE / "audit_board.py", what, tmp_path / "out"], capture_output=True, timeout=300,
                           env=dict(os.environ, MICROPYPATH=f"{ROOT}:{HERE}:{BOARD}:.frozen"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     return json.loads((tmp_path / "out").read_text())

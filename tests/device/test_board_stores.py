@@ -94,7 +94,7 @@ def test_what_was_acknowledged_survives_kills(start):
 
 def run(micropython, tmp_path, what: str, folder: Path = BOARD) -> dict:
     done = subprocess.run([micropython, "-X", "heapsize=16M", HERE / "store_board.py", what, tmp_path / "out.json"], capture_output=True, text=True,
-                          timeout=120, env=dict(os.environ, MICROPYPATH=f"{folder}:{ROOT}:{BOARD}:.frozen"))
+                          timeout=300, env=dict(os.environ, MICROPYPATH=f"{folder}:{ROOT}:{BOARD}:.frozen"))
     assert done.returncode == 0 and not done.stderr, done.stderr
     return json.loads((tmp_path / "out.json").read_text())
 
@@ -163,7 +163,7 @@ def test_entries_from_before_the_clock_was_set(micropython, tmp_path):
 def test_each_byte_that_is_another_one(micropython, tmp_path):
     """In the last record it is a torn end, before it damage: never other entries."""
     done = subprocess.run([micropython, "-X", "heapsize=16M", HERE / "store_board.py", "damage", tmp_path / "out.json"], capture_output=True, text=True,
-                          timeout=120, env=dict(os.environ, MICROPYPATH=f"{ROOT}:{BOARD}:.frozen"))
+                          timeout=300, env=dict(os.environ, MICROPYPATH=f"{ROOT}:{BOARD}:.frozen"))
     assert done.returncode == 0 and set(done.stderr.splitlines()) == {"clawlite: the memory's last 100 bytes were not whole, and are lost"}, done.stderr[-300:]
     result = json.loads((tmp_path / "out.json").read_text())
     assert result["wrong"] == [] and result["shorter"] == 100 and result["damaged"] == result["bytes"] - 100, result

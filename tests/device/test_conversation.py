@@ -30,7 +30,7 @@ def talk(micropython, tree, server, tmp_path):
     """
     def run(image, *lines, operator: bool = False, stderr: str = ""):
         done = subprocess.run([micropython, "-X", "heapsize=400k", tree / "start.py", image] + ["--stdio"] * operator,
-                              input="".join(line + "\n" for line in lines).encode(), capture_output=True, timeout=60,
+                              input="".join(line + "\n" for line in lines).encode(), capture_output=True, timeout=300,
                               env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen"))
         assert done.returncode == 0 and done.stderr.decode() == stderr, (done.stdout, done.stderr)
         return done.stdout.decode()
@@ -83,7 +83,7 @@ def test_an_operator_finds_it_as_on_linux(talk, server, tmp_path, scope, context
 
     def linux_talk(*lines, operator: bool = False) -> str:
         words = linux("serve", "--stdio", image) if operator else linux("run", image)
-        done = subprocess.run(words, input="".join(line + "\n" for line in lines).encode(), capture_output=True, timeout=60,
+        done = subprocess.run(words, input="".join(line + "\n" for line in lines).encode(), capture_output=True, timeout=300,
                               env=environment(tmp_path / "home"))
         assert done.returncode == 0 and done.stderr == b"", (done.stdout, done.stderr)
         return done.stdout.decode()
@@ -247,7 +247,7 @@ def test_many_turns_work_in_a_small_heap(micropython, tree, tmp_path):
     """600 turns; the index is made anew, and the log.  112k, with words of 64 bits."""
     folder = words32.project(tmp_path / "sample", words32._CLAW % "reflex" + words32._TALK, **words32._REFLEX)
     done = subprocess.run([micropython, "-X", "heapsize=112k", tree / "start.py", folder / "claw.cbor"], input=b"hello\n" * 600,
-                          capture_output=True, timeout=60, env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen"))
+                          capture_output=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen"))
     assert done.returncode == 0 and done.stdout.count(b"Hello!") == 600 and b"forgotten" not in done.stdout, done.stdout[-300:]
     assert 16384 < next(folder.glob("memory-*.log")).stat().st_size < 600 * 2 * 60
 

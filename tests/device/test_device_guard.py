@@ -28,7 +28,7 @@ def board(micropython, mpy_cross, tmp_path_factory):
 
     def run(image, stdin, *arguments, heap="400k"):
         return subprocess.run([micropython, "-X", f"heapsize={heap}", str(tree / "start.py"), str(image), *arguments], input=stdin.encode(),
-                              capture_output=True, timeout=60, env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen", BOARD_KEY=KEY))
+                              capture_output=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen", BOARD_KEY=KEY))
     return run
 
 

@@ -48,7 +48,7 @@ def test_counting_fits_a_small_heap(micropython, mpy_cross, tmp_path):
     image = make(tmp_path, "rate_limits: { tool_calls_per_minute: 30 }")
     lines = [{"jsonrpc": "2.0", "id": 0, "method": "claw.initialize", "params": INITIALIZE}]
     lines += [tool_call("echo", {"text": "x" * 100}, number) for number in range(1, 41)]
-    done = subprocess.run([micropython, "-X", "heapsize=" + HEAP, str(tmp_path / "tree/start.py"), image, "--stdio"], capture_output=True, timeout=60,
+    done = subprocess.run([micropython, "-X", "heapsize=" + HEAP, str(tmp_path / "tree/start.py"), image, "--stdio"], capture_output=True, timeout=300,
                           input="".join(json.dumps(line) + "\n" for line in lines).encode(), env=dict(os.environ, MICROPYPATH=f"{tmp_path / 'tree'}:.frozen"))
     assert done.returncode == 0 and done.stderr == b"", done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]

@@ -39,7 +39,7 @@ spec:
 
 def talk(micropython, tree, image, lines, heap="400k", key="k-canary-7f3a"):
     return subprocess.run([micropython, "-X", f"heapsize={heap}", str(tree / "start.py"), image], input=lines.encode(), capture_output=True,
-                          timeout=60, env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen", BOARD_KEY=key))
+                          timeout=300, env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen", BOARD_KEY=key))
 
 
 @pytest.mark.parametrize("api", ["openai", "anthropic"])

@@ -21,7 +21,7 @@ KEY = "k-canary-7f3a"
 def talk(image: str, line: str = "how is it?", folders=(), marks="") -> str:
     """Say *line* to the board, and return all that it says."""
     words, env = board(image, folders=(*folders, ROOT, BOARD))
-    done = subprocess.run(words, input=line.encode() + b"\n", capture_output=True, timeout=60, env=dict(os.environ, **env, BOARD_KEY=KEY, PINS=marks))
+    done = subprocess.run(words, input=line.encode() + b"\n", capture_output=True, timeout=300, env=dict(os.environ, **env, BOARD_KEY=KEY, PINS=marks))
     said = done.stdout.decode()
     assert done.returncode == 0 and done.stderr == b"" and KEY not in said, done
     return said

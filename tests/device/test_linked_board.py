@@ -24,7 +24,7 @@ def board(micropython, mpy_cross, tmp_path_factory):
     (tree / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
 
     def run(arguments, stdin, *options, path=f"{tree}:.frozen", start=str(tree / "start.py")):
-        return subprocess.run([micropython, *options, start, *arguments], input=stdin, capture_output=True, timeout=120,
+        return subprocess.run([micropython, *options, start, *arguments], input=stdin, capture_output=True, timeout=300,
                               env=dict(os.environ, MICROPYPATH=path))
     return run
 

@@ -40,7 +40,7 @@ def agent(tmp_path):
 
 
 def run(micropython, tree, image, heap: int, typed: bytes, *more: str):
-    return subprocess.run([micropython, "-X", f"heapsize={heap}k", str(tree / "start.py"), image, *more], input=typed, capture_output=True, timeout=60,
+    return subprocess.run([micropython, "-X", f"heapsize={heap}k", str(tree / "start.py"), image, *more], input=typed, capture_output=True, timeout=300,
                           env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen", BOARD_KEY="key"))
 
 

@@ -120,7 +120,7 @@ class Power:
     def asked(self, disk: bytes, server, question: str, records: bytes = b"") -> tuple:
         """Boot, and ask; return (what the board said, what the provider was shown before that).  records: what an operator asks before it."""
         done = subprocess.run(words(self.micropython, "boot", self.disk(disk), self.path("log")), input=records + question.encode() + b"\n",
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, env=dict(os.environ, MICROPYPATH=".frozen"))
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, env=dict(os.environ, MICROPYPATH=".frozen"))
         said = done.stdout.decode()
         assert done.returncode == 0 and f"Heard: {question}.\n" in said, said
         seen = [shown(request) for request in server.requests]
@@ -313,7 +313,7 @@ def kept(power, server, disk: bytes, question: str) -> list:
     """Boot, ask, and return the audit's records, when ``clawlite audit verify`` finds nothing wrong."""
     path, log = power.disk(disk), power.path("log")
     done = subprocess.run(words(power.micropython, "boot", path, log), input=question.encode() + b"\n", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=60, env=dict(os.environ, MICROPYPATH=".frozen"))
+                          timeout=300, env=dict(os.environ, MICROPYPATH=".frozen"))
     assert done.returncode == 0 and f"Heard: {question}.\n" in done.stdout.decode(), done.stdout
     shown = subprocess.run(words(power.micropython, "show", path, log, "/state/audit-garden"), capture_output=True, timeout=300)
     folder = power.path("audit")

@@ -42,7 +42,7 @@ def played(micropython, built, tmp_path):
             (there / "parts").write_text(" ".join(having))
             (tree / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
             done = subprocess.run([micropython, "-X", "heapsize=1m", tree / "start.py", there / "claw.cbor", *arguments], input=stdin.encode(),
-                                  capture_output=True, timeout=60, env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen", **more))
+                                  capture_output=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen", **more))
             assert done.returncode == 0 and b"ImportError" not in done.stderr, (name, done.stderr)
             said.append([without_time(line) for line in done.stdout.decode().splitlines() if '"claw.heartbeat"' not in line])
         assert len(os.listdir(tmp_path / "own")) < len(os.listdir(tmp_path / "all"))

@@ -60,7 +60,7 @@ print(depth)
 def run(micropython, folder, script: str, free: int, *arguments, path: str = ".frozen"):
     (folder / "script.py").write_text(script)
     return subprocess.run([micropython, *board_stack.arguments(free), folder / "script.py", *map(str, arguments)],
-                          capture_output=True, text=True, timeout=120, env={"MICROPYPATH": path})
+                          capture_output=True, text=True, timeout=300, env={"MICROPYPATH": path})
 
 
 def test_a_plain_function_calls_itself_as_often_as_on_an_rp2040(micropython, tmp_path):
@@ -114,7 +114,7 @@ def greenhouse(tmp_path_factory):
 def talked(micropython, tree, image, folder, free: int):
     shutil.copytree(os.path.dirname(image), folder / "agent")
     return subprocess.run([micropython, *board_stack.arguments(free), tree / "start.py", folder / "agent/claw.cbor"], input=DIALOGUE,
-                          capture_output=True, timeout=120, env={"MICROPYPATH": f"{tree}:.frozen"})
+                          capture_output=True, timeout=300, env={"MICROPYPATH": f"{tree}:.frozen"})
 
 
 def test_the_greenhouse_does_its_dialogue_with_a_quarter_of_a_picos_stack_free(micropython, tree, greenhouse, tmp_path):
@@ -144,7 +144,7 @@ def test_the_whole_boot_has_a_quarter_of_a_picos_stack_free(micropython, mpy_cro
     board.flash("1.0.0")
     (tmp_path / "start.py").write_text(slot_board.START)
     done = subprocess.run([micropython, *board_stack.arguments(PICO), tmp_path / "start.py", board.root], input=b"hello\n", capture_output=True,
-                          timeout=120, env={"MICROPYPATH": ".frozen"})
+                          timeout=300, env={"MICROPYPATH": ".frozen"})
     assert (done.stdout.decode(), done.stderr) == (slot_board.WINDOW + slot_board.ready("1.0.0"), b"")
 
 

@@ -46,7 +46,7 @@ print("all", at + 1)
 
 def test_ctrl_c_in_a_record_does_not_make_text_of_its_rest(micropython):
     with open(os.devnull) as nothing:           # always ready to be read
-        done = subprocess.run([micropython, "-c", SCRIPT], stdin=nothing, capture_output=True, text=True, timeout=30, cwd=ROOT,
+        done = subprocess.run([micropython, "-c", SCRIPT], stdin=nothing, capture_output=True, text=True, timeout=300, cwd=ROOT,
                               env={"MICROPYPATH": ".:firmware-host/micropython:.frozen"})
     assert done.stdout == "all 49\n", done.stdout + done.stderr
 

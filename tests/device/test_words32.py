@@ -86,7 +86,7 @@ def test_a_turn_works_in_the_heap_that_is_said(board, agents, name):
     start = words32.measure(board, folder, 64)["start"]
     size = board_heap.needed(data, tools_py, 64) + start
     done = subprocess.run([words32.command("micropython"), "-X", f"heapsize={size}", board / "start.py", folder / "claw.cbor"],
-                          capture_output=True, text=True, timeout=60, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
+                          capture_output=True, text=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
     assert done.returncode == 0 and '"after"' in done.stdout, done.stderr[-500:]
 
 
@@ -127,7 +127,7 @@ def test_calls_with_request_ids_work_in_the_heap_that_is_said(board, tmp_path):
     image = Path(bench_micropython.mixed(str(tmp_path)))
     count, most = bench_micropython.MIXED, bench_micropython.RECORDED
     done = subprocess.run([*within(board, image, tmp_path), "--stdio"], input=bench_agent.opening() + b"".join(bench_micropython.mixed_lines(count)),
-                          capture_output=True, timeout=120, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
+                          capture_output=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
     answers = [json.loads(line) for line in done.stdout.splitlines()][2:]
     codes = [answer["error"]["code"] for answer in answers if "error" in answer]
     assert (len(answers), set(codes), len(codes), done.stderr) == (count, {-32600}, count // 2 - most, b"")
@@ -160,7 +160,7 @@ def test_requests_to_stores_work_in_the_heap_that_is_said(board, tmp_path):
     asked += [query(type="semantic", text="pump 17"), query(type="time-range", time_range={"from": "1970-01-01", "to": "2100-01-01"}), ("claw.memory.compact", {"store": "room"})]
     lines = "".join(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n" for number, (method, params) in enumerate(asked))
     done = subprocess.run([words32.command("micropython"), "-X", f"heapsize={size}", tmp_path / "main_of.py", image, "--stdio"], input=lines,
-                          capture_output=True, text=True, timeout=60, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
+                          capture_output=True, text=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
     answers = [json.loads(line.lstrip("\x1e")) for line in done.stdout.splitlines()]
     assert len(answers) == len(asked) and all("result" in answer for answer in answers), (done.stderr, [answer for answer in answers if "error" in answer])
     assert answers[-3]["result"]["entries"][0]["content"].startswith("pump 17 ")

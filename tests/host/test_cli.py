@@ -323,7 +323,7 @@ def test_ctrl_c_before_there_is_an_agent_is_130_without_a_traceback(tmp_path, wo
         eventually(waits)
         agent.send(b"\x03")
         try:
-            code = agent.wait(1)
+            code = agent.wait(10)
         except AssertionError:          # it came between Python's last look and its read(): such a one waits for the next
             agent.send(b"\x03")
             code = agent.wait()

@@ -86,7 +86,7 @@ def install(package: Path, target: Path) -> None:
 def says(board: Path, *path) -> str:
     """Start the agent in slot a of *board*, which has said what it has to say when its input ends."""
     code = "import sys; sys.path.insert(0, sys.argv[1] + '/claw-a'); import main; sys.exit(main.main([sys.argv[1] + '/claw-a.cbor']))"
-    done = subprocess.run([command("micropython"), "-c", code, str(board)], capture_output=True, text=True, timeout=60, input="hello\nrun nothing\n/trace x\n",
+    done = subprocess.run([command("micropython"), "-c", code, str(board)], capture_output=True, text=True, timeout=300, input="hello\nrun nothing\n/trace x\n",
                           cwd=board, env={**os.environ, "MICROPYPATH": ":".join([*map(str, path), ".frozen"])})
     return done.stdout + done.stderr
 

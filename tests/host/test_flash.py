@@ -13,7 +13,7 @@ import zlib
 
 import agents
 import pytest
-from agents import Agent, clawlite, environment, eventually, linux
+from agents import DEADLINE_S, Agent, clawlite, environment, eventually, linux
 from run_core_micropython import BOARD, command
 from sims import Client, needs_micropython, needs_mpy_cross
 from slot_board import TOOLS, project
@@ -177,7 +177,7 @@ def test_a_person_is_asked(tmp_path, answer, code):
         with contextlib.suppress(OSError):      # the end of a pseudo-terminal
             while True:
                 seen += os.read(ours, 4096)
-        assert process.wait(30) == code
+        assert process.wait(DEADLINE_S) == code
     os.close(ours)
     assert bool(os.listdir(tmp_path / "card")) == (code == 0) == (b"100 % of " in seen)
 
@@ -301,9 +301,9 @@ def test_ctrl_c_in_the_middle_of_a_flash(tmp_path, board):
     project(tmp_path / "agent", "2.0.0", TOOLS + "# long\n" * 40000)
     with Agent(linux("flash", "agent", "--port", board.path, "--yes"), tmp_path / "home", cwd=tmp_path, env={"CLAWLITE_STATE": tmp_path / "state"}) as it:
         path = os.path.join(board.folder, "claw-b/tools.py.new")
-        eventually(lambda: os.path.exists(path) and os.path.getsize(path) > 4096, 30)
+        eventually(lambda: os.path.exists(path) and os.path.getsize(path) > 4096)
         it.signal(signal.SIGINT)
-        assert it.wait(30) == 130 and "Traceback" not in it.errors()
+        assert it.wait() == 130 and "Traceback" not in it.errors()
     with Client(board.path) as client:
         client.expect(b"agent 1.0.0 is ready.")
 

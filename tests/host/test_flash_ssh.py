@@ -103,7 +103,7 @@ def test_a_flash_that_breaks_off_leaves_what_ran(there, tmp_path, monkeypatch, c
     with pytest.raises(KeyboardInterrupt):
         flashed(new)
     assert running(there) == "a"
-    said = subprocess.run([there / "current/agent"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, cwd=tmp_path,
+    said = subprocess.run([there / "current/agent"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, cwd=tmp_path,
                           env={**os.environ, "CLAWLITE_STATE": str(tmp_path / "state")})
     assert "agent 1.0.0 is ready." in said.stdout
 

@@ -12,7 +12,7 @@ import threading
 import tty
 
 import pytest
-from agents import Agent, eventually, linux
+from agents import DEADLINE_S, Agent, eventually, linux
 from gateways import HEAP, NoisyWire, flashed, gateway, process_of, project, says
 from llm_server import Server
 from sims import needs_micropython, needs_mpy_cross
@@ -79,7 +79,7 @@ class World:
         """Ask, and cut the wire *at* a word."""
         self.wire.cut_at(at)
         self.person.send(QUESTION + "\r")
-        assert self.wire.has_cut.wait(30), "that did not come"
+        assert self.wire.has_cut.wait(DEADLINE_S), "that did not come"
 
     def breaks(self, what: str):
         """Break it, and mend the wire."""

@@ -37,8 +37,8 @@ def anthropic_client(server):
 
 def post(server, body: dict, streamed: bool = False, context=None, path: str = None):
     """Return (status, headers, body bytes) as the standard library sees them."""
-    connection = (http.client.HTTPSConnection("127.0.0.1", server.port, timeout=10, context=context) if context else
-                  http.client.HTTPConnection("127.0.0.1", server.port, timeout=10))
+    connection = (http.client.HTTPSConnection("127.0.0.1", server.port, timeout=60, context=context) if context else
+                  http.client.HTTPConnection("127.0.0.1", server.port, timeout=60))
     try:
         connection.request("POST", path or PATHS[server.api], json.dumps(dict(body, stream=streamed)),
                            {"Content-Type": "application/json", "anthropic-version": "2023-06-01", "X-Seen": "yes"})
@@ -174,7 +174,7 @@ def test_stalls_end_with_the_server(api, name, streamed):
         thread = threading.Thread(target=lambda: failed.append(pytest.raises(Exception, post, server, ASK, streamed)))
         thread.start()
         assert server.stalled.wait(60)
-    thread.join(10)
+    thread.join(60)
     assert failed and not thread.is_alive()
 
 

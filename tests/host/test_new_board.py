@@ -11,7 +11,7 @@ from clawlite.host.check import check
 
 
 def clawlite(*arguments, cwd) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "clawlite", *arguments], cwd=cwd, text=True, capture_output=True, timeout=120)
+    return subprocess.run([sys.executable, "-m", "clawlite", *arguments], cwd=cwd, text=True, capture_output=True, timeout=300)
 
 
 def _settings(folder) -> dict:

@@ -7,7 +7,7 @@ import socket
 import threading
 
 import pytest
-from agents import UUID, Agent, clawlite, eventually, linux
+from agents import DEADLINE_S, UUID, Agent, clawlite, eventually, linux
 
 from clawlite.linux import auditfile, auditsend
 from clawlite.linux.auditchain import line, verify
@@ -197,7 +197,7 @@ def test_a_message_is_one_of_rfc_5424():
 def test_a_record_reaches_a_syslog_and_a_long_one_without_what_is_long(kind, tmp_path):
     with socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET, socket.SOCK_DGRAM) as ours:
         ours.bind(str(tmp_path / "log") if kind == "unix" else ("127.0.0.1", 0))
-        ours.settimeout(5)
+        ours.settimeout(DEADLINE_S)
         send = Syslog(str(tmp_path / "log") if kind == "unix" else "udp://127.0.0.1:%d" % ours.getsockname()[1], "a")
         long = json.dumps({"n": 2, "event": "tool.call", "arguments": "x" * 900000, "status": "ok"}).encode()
         send([(1, "e" * 64, b'{"n":1,"event":"tool.call"}'), (2, "f" * 64, long)])
@@ -291,7 +291,7 @@ def test_what_cannot_be_is_refused(tmp_path, destination, settings, words):
 def test_an_agent_writes_to_a_syslog(tmp_path):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
         ours.bind(("127.0.0.1", 0))
-        ours.settimeout(10)
+        ours.settimeout(DEADLINE_S)
         folder = _project(tmp_path / "p", "syslog", '[audit]\nsyslog = "udp://127.0.0.1:%d"\n' % ours.getsockname()[1])
         done = clawlite("build", cwd=folder)
         assert done.returncode == 0, done.stderr

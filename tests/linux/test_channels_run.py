@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from agents import Agent, environment, eventually, linux
+from agents import DEADLINE_S, Agent, environment, eventually, linux
 from channel_world import KEY, project, signed
 
 from clawlite.host import compiler
@@ -55,7 +55,7 @@ def _post(port: int, message: dict) -> tuple:
     body = json.dumps(message).encode()
     head, _, body = signed(body).partition(b"\r\n\r\n")
     fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
     connection.request("POST", "/hook", body, fields)
     answer = connection.getresponse()
     said = answer.status, json.loads(answer.read())

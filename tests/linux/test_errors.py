@@ -195,7 +195,7 @@ def test_8_what_is_unrecoverable_stops_with_1(serving, tmp_path):
     """1 + 2 + 4 + 8 s; tests/core/test_lifecycle.py has the same on a clock of its own."""
     with serving({"tools.py": BENCH["tools.py"] + NO_SENSOR}) as agent:
         agent.call("claw.initialize", INITIALIZE)
-        assert agent.wait(30) == 1
+        assert agent.wait(120) == 1
         assert "stopped: one failure too many" in agent.errors() and "no sensor on the bus" in agent.errors()
     assert transitions(tmp_path) == ["STARTING", "ERROR"] * 5 + ["STOPPING", "STOPPED"]
 

@@ -220,7 +220,7 @@ def test_no_free_descriptor_is_not_the_name_s_fault():
         net_stream._find(asked, _thread.allocate_lock(), b"api.example.com", 80)
         os.write(1, asked.found.encode())
         """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert done.stdout == "the name api.example.com cannot be looked up: this process may open no more files (ulimit -n)", done.stderr
 
 

@@ -606,7 +606,7 @@ def test_ask_over_a_manifest_builds_and_asks(world):
     with Server([say("Fine.")]) as server:
         world.build(provider(server))
         world.image.unlink()
-        done = subprocess.run([sys.executable, "-m", "clawlite", "ask", "hello", world.image.parent], capture_output=True, text=True, timeout=30,
+        done = subprocess.run([sys.executable, "-m", "clawlite", "ask", "hello", world.image.parent], capture_output=True, text=True, timeout=300,
                               stdin=subprocess.DEVNULL, env=environment(world.folder / "home", TEST_KEY=KEY, MARKS=world.marks))
         assert (done.returncode, done.stdout, done.stderr) == (0, "Fine.\n", "") and server.requests[0].body["model"] == MODEL
         assert KEY.encode() not in world.image.read_bytes()

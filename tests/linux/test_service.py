@@ -68,7 +68,7 @@ def test_systemd_finds_no_fault_with_them(tmp_path, more, scope):
         for line in text.splitlines():
             assert re.fullmatch(r"#.*|\[[A-Z][a-z]+\]|[A-Za-z]+=.*|", line), line
     if ANALYZE:
-        done = subprocess.run([ANALYZE, "verify", scope, "--man=no", *paths], capture_output=True, text=True, timeout=60,
+        done = subprocess.run([ANALYZE, "verify", scope, "--man=no", *paths], capture_output=True, text=True, timeout=300,
                               env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), "HOME": str(tmp_path)})
         said = [line for line in done.stderr.splitlines() if str(tmp_path) in line]
         assert done.returncode == 0 and not said, done.stderr

@@ -58,7 +58,7 @@ def test_a_call_is_alone_and_has_no_rights(place):
 def test_limits_hold_and_nothing_outlives_its_call(place):
     assert place.run(["command", ["sh", "-c", "sleep 40 & setsid sleep 40 & sleep 40"]], timeout_ms=500)[1][0] == "ToolTimeout"
     assert place.shell("/usr/bin/python3 -c 'bytearray(400 << 20)'", memory_mb=128)["exit_code"] != 0
-    said = place.shell("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 5 & done; echo all", max_processes=6)
+    said = place.shell("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 60 & done; echo all", max_processes=6)
     assert "all" not in said["output"] or said["ended"] == "max_processes"
     assert place.shell("setsid sleep 77.75 >/dev/null 2>&1 & echo left")["output"] == "left\n"
     for name in filter(str.isdigit, os.listdir("/proc")):

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from sandboxes import NOBODY
+from sandboxes import NOBODY, WAIT_S
 
 CALLS = [
     ("io_uring_setup", "1, ctypes.create_string_buffer(128)"),
@@ -181,7 +181,7 @@ def test_what_other_processes_share_by_a_number_is_out_of_reach(place):
 
 def test_a_call_cannot_reach_another_one(place):
     number = place.ask(start=True, profile={}, job=["command", ["sh", "-c", "sleep 61"]])["number"]
-    end = time.monotonic() + 5
+    end = time.monotonic() + WAIT_S
     sleepers = []
     while not sleepers and time.monotonic() < end:
         sleepers = [int(p) for p in os.listdir("/proc") if p.isdigit() and _line(p) == b"sleep\x0061\x00"]
