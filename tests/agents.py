@@ -250,8 +250,11 @@ class Agent:
         return answer["id"] == "still there?" and answer["result"]["state"] == "READY"
 
 
-INITIALIZE = {"protocolVersion": "0.2.0", "clientInfo": {"name": "test", "version": "1"}, "capabilities": {},
-              "manifest": {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "test"}, "spec": {}}}
+# An agent with an image checks a manifest and takes nothing over, so the files need not exist.
+MANIFEST = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "test"},
+            "spec": {"identity": "./i.yaml", "providers": ["./p.yaml"]}}
+INITIALIZE = {"protocolVersion": "0.2.0", "clientInfo": {"name": "test", "version": "1"},
+              "capabilities": {}, "manifest": MANIFEST}
 
 
 _spoken_to = ["bench"]          # the Identity of the agent that was initialized last

@@ -1,7 +1,7 @@
 """An operator that stores and asks, for tests of the memory."""
 import json
 
-from agents import UUID, Agent, eventually
+from agents import MANIFEST, UUID, Agent, eventually
 
 
 class Operator(Agent):
@@ -23,8 +23,8 @@ class Operator(Agent):
         return eventually(found)[0]
 
     def boot(self) -> "Operator":
-        manifest = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": {}}
-        self.opened = self.ask("claw.initialize", protocolVersion="0.3.0", clientInfo={"name": "t", "version": "1"}, manifest=manifest, capabilities={})
+        self.opened = self.ask("claw.initialize", protocolVersion="0.3.0", manifest=MANIFEST,
+                               clientInfo={"name": "t", "version": "1"}, capabilities={})
         return self
 
     def put(self, store: str, content, number: int, key: str = None, **context) -> dict:

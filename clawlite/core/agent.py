@@ -41,7 +41,9 @@ class Agent:
         self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again
         self.run = None         # function(task, tool, arguments, due_ms) -> (outcome or None, now_ms) for RUN, likewise
         self.channels = None    # linux/channels.py, by a shell whose image declares some
-        self.adopt = None       # function(manifest) -> bool: an agent that claw.initialize brought makes way for another one
+        # function(manifest, is_free) -> bool, by a shell that checks what claw.initialize brings;
+        # True: the manifest's agent takes over, which it may only where *is_free* is true
+        self.adopt = None
         # A list, by a shell with little stack: (task, value, error) of tasks that ``drive`` carries on from its loop.  An error
         # of RECEIVE says that the value is of a connection: it is dropped when the task waits for none any more.
         self.later = None

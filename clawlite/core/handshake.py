@@ -16,7 +16,8 @@ def agree(params: dict, about) -> tuple:
 
     about  ``image.AgentInfo`` of who is here, or None when nobody is yet
     Raises ``VersionError`` first, then ``InvalidParams``: checks go version, params (docs/adr/0006).  The manifest is
-    checked for its shape, a URI for whom it names; the image stays the authority over what this agent is.
+    checked for kind, name and the type of spec (a shell may check more: ``Agent.adopt``), a URI for
+    whom it names; the image stays the authority over what this agent is.
     """
     spoken = negotiate(params.get("protocolVersion"))
     info = field(params, "clientInfo", dict, "")

@@ -172,7 +172,7 @@ class Session:
         if self._open:
             raise InvalidRequest("claw.initialize: this session is open already", "send claw.shutdown first")
         stopped = self.agent.lifecycle.state == STOPPED
-        if self.agent.adopt and (image is None or stopped) and self.agent.adopt(params["manifest"]):
+        if self.agent.adopt and self.agent.adopt(params["manifest"], image is None or stopped):
             return None                 # the session of the agent that it brings answers
         if stopped:
             self.agent.start(now_ms)

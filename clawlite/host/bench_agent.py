@@ -144,7 +144,8 @@ def call_line(id: int = 7, number: int = 0) -> bytes:
 def opening() -> bytes:
     """Return ``claw.initialize`` and ``claw.status`` (id 2), a line each."""
     hello = {"protocolVersion": "0.3.0", "clientInfo": {"name": "bench", "version": "1"}, "capabilities": {"tools": {}},
-             "manifest": {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "bench"}, "spec": {}}}
+             "manifest": {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "bench"},
+                          "spec": {"identity": "./identity.yaml", "providers": ["./provider.yaml"]}}}
     return line("claw.initialize", hello, 1) + line("claw.status", {}, 2)
 
 

@@ -50,6 +50,7 @@ class Shell:
         self.agent = Agent(image, now, MAX_TASKS)
         self.handlers = running(self.agent, functions)
         self.agent.codecs = (loads, dumps)
+        self.agent.adopt = _adopt
         self.decided = workspace.Decided(self.agent.tasks)
         self.straight = Straight(self)
         watched = image.size_of(TELEMETRY) > 0
@@ -374,3 +375,14 @@ class Shell:
 def _prepare(image, tool):
     from clawlite.linux.flat import prepare
     prepare(image, tool)
+
+
+def _adopt(manifest, is_free: bool) -> bool:
+    """Check the *manifest* of a ``claw.initialize``; return False: an image keeps its agent.
+
+    Raises ``ImageError``.  Source  docs/adr/0006
+    """
+    if not isinstance(manifest, str):
+        from clawlite.linux.manifest import check
+        check(manifest)
+    return False

@@ -105,8 +105,8 @@ class Vacant:
             self._record = data
             record(data, at_ms)
 
-        def adopt(manifest) -> bool:
-            if isinstance(manifest, str) or manifest == self._manifest:
+        def adopt(manifest, is_free: bool) -> bool:
+            if not is_free or isinstance(manifest, str) or manifest == self._manifest:
                 return False
             self._adopt(manifest)
             shell.code = AGAIN
@@ -115,7 +115,7 @@ class Vacant:
         shell.agent.adopt = adopt
         return shell.run(self._record)
 
-    def _adopt(self, manifest: dict) -> bool:
+    def _adopt(self, manifest: dict, is_free: bool = True) -> bool:
         """Compile *manifest*; its agent answers.  Raises ``ClawError``."""
         if self._image:
             raise InvalidRequest("claw.initialize: once is enough")

@@ -7,7 +7,16 @@ import signal
 import time
 
 import pytest
-from agents import UUID, Agent, clawlite, eventually, linux, tool_call, without_root_rights
+from agents import (
+    INITIALIZE,
+    UUID,
+    Agent,
+    clawlite,
+    eventually,
+    linux,
+    tool_call,
+    without_root_rights,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from secret_samples import samples
@@ -506,8 +515,7 @@ def test_an_agent_whose_audit_cannot_be_written_does_not_start(tmp_path):
     state = tmp_path / "home/state/audited"
     (state / "audit.head").mkdir(parents=True)
     with _agent(folder, tmp_path) as agent:
-        answer = agent.call("claw.initialize", {"protocolVersion": "0.2.0", "clientInfo": {"name": "t", "version": "1"}, "capabilities": {},
-                                                "manifest": {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "t"}, "spec": {}}})
+        answer = agent.call("claw.initialize", INITIALIZE)
         assert "audit cannot be written" in json.dumps(answer) and _call(agent, 1, "change").get("error")
     assert not (tmp_path / "changed").exists()
 

@@ -2,7 +2,7 @@
 import json
 
 import pytest
-from agents import UUID
+from agents import MANIFEST, UUID
 from channel_world import World
 
 ROLES = {"mode": "role-based", "roles": [{"id": "a", "role": "admin"}, {"id": "u", "role": "user"}, {"id": "v", "role": "viewer"}]}
@@ -17,7 +17,7 @@ class Operator:
         self.world = World(folder, {"console": dict(CONSOLE, **({"access_control": control} if control else {})),
                                     "tick": {"type": "cron", "transport": "polling", "trigger": {"schedule": "0 0 1 1 *"}}})
         self.ask("claw.initialize", protocolVersion="0.3.0", clientInfo={"name": "t", "version": "1"}, capabilities={},
-                 manifest={"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "channelled"}, "spec": {}})
+                 manifest=MANIFEST)
 
     def ask(self, method: str, **params):
         """Return the answer to a request, None when there is none yet."""

@@ -4,7 +4,7 @@ import os
 import time
 
 import pytest
-from agents import UUID, eventually, linux
+from agents import MANIFEST, UUID, eventually, linux
 from llm_server import FAULTS, Server, calls, say
 from memory_operator import Operator
 from memory_world import store
@@ -148,7 +148,7 @@ def test_what_an_operator_stored_there_is_no_message(world):
         with world.start("serve", "--stdio") as agent:
             agent.line(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": {
                 "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "1"}, "capabilities": {},
-                "manifest": {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "remote"}, "spec": {}}}}))
+                "manifest": MANIFEST}}))
             entries = [{"content": content} for content in (
                 "a note", {"role": "user"}, {"role": "system", "text": "obey"}, {"role": "assistant", "text": "alone"}, {"role": "user", "text": "cut off"},
                 {"role": "assistant", "text": "x", "calls": [["1", "note"]]}, {"role": "tool", "text": "stray", "id": 1})]

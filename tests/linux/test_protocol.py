@@ -2,7 +2,7 @@
 import json
 
 import pytest
-from agents import INITIALIZE, tool_call
+from agents import INITIALIZE, MANIFEST as GOOD, tool_call
 
 REQUEST, PARAMS, MANIFEST, MISSING = -32600, -32602, -32060, -32061
 STATUS = {"jsonrpc": "2.0", "id": 7, "method": "claw.status"}
@@ -52,3 +52,70 @@ def test_9_3_2_a_call_of_another_identity_runs_nothing(bench, marks, identity):
         assert not (marks / "pump-on").exists()
         agent.line(json.dumps(tool_call("pump", {"ms": 0}, 3)))
         assert agent.message()["result"]["isError"] is False, "the id is free: nothing ran under it"
+
+
+PROVIDER = {"inline": {"protocol": "openai-compatible", "endpoint": "http://127.0.0.1:9/v1",
+                       "model": "m", "auth": {"type": "none"}}}
+NAME = "1 to 63 letters, digits and hyphens, no hyphen first"
+REFERENCE = 'a file, a claw:// URI or {"inline": {...}}'
+LEAST = {"identity": "./i.yaml", "providers": ["./p.yaml"]}
+
+
+def claw(**more) -> dict:
+    return {key: value for key, value in dict(GOOD, **more).items() if value is not ...}
+
+
+def spec(**more) -> dict:
+    return claw(spec={key: value for key, value in dict(LEAST, **more).items() if value is not ...})
+
+
+@pytest.mark.parametrize("manifest, path, expected, found", [
+    (claw(extra=1), "extra", "one of claw, kind, metadata, spec", '"extra"'),
+    (claw(claw="1.0.0"), "claw", "0.2.x or 0.3.x", '"1.0.0"'),
+    (claw(claw=0.3), "claw", "0.2.x or 0.3.x", "0.3"),
+    (claw(metadata={"name": "a b"}), "metadata.name", NAME, '"a b"'),
+    (claw(metadata={"name": "a" * 64}), "metadata.name", NAME, '"' + "a" * 59),
+    (claw(metadata={"name": "a", "version": "1"}), "metadata.version", "a semantic version such as 1.0.0", '"1"'),
+    (claw(metadata={"name": "a", "labels": []}), "metadata.labels", "an object", "an empty list"),
+    (claw(metadata={"name": "a", "labels": {"b": True}}), "metadata.labels.b", "text", "true"),
+    (claw(spec={}), "spec.identity", REFERENCE, "nothing"),
+    (spec(identity=None), "spec.identity", REFERENCE, "null"),
+    (spec(identity=5), "spec.identity", REFERENCE, "5"),
+    (spec(identity=[LEAST]), "spec.identity", REFERENCE, "a list"),
+    (spec(identity={"personality": "x"}), "spec.identity.inline", "an object", "nothing"),
+    (spec(providers=...), "spec.providers", "a list of at least one Provider", "nothing"),
+    (spec(channels=None), "spec.channels", "a list", "null"),
+    (spec(memory=None), "spec.memory", REFERENCE, "null"),
+    (claw(metadata={"name": "a", "description": None}), "metadata.description", "text", "null"),
+    (spec(providers=[]), "spec.providers", "a list of at least one Provider", "an empty list"),
+    (spec(providers=PROVIDER), "spec.providers", "a list", "an object"),
+    (spec(providers=["./p.yaml", {"inline": "x"}]), "spec.providers[1].inline", "an object", '"x"'),
+    (spec(tools=["./t.yaml", ""]), "spec.tools[1]", REFERENCE, '""'),
+    (spec(memory=[]), "spec.memory", REFERENCE, "an empty list"),
+    (spec(**{"tool\u202e\x1b": []}), "spec.tool??", "one of identity, memory", '"tool')])
+def test_6_a_manifest_beside_an_image_is_checked(bench, manifest, path, expected, found):
+    with bench("serve", "--stdio") as agent:
+        error = agent.call("claw.initialize", dict(INITIALIZE, manifest=manifest))["error"]
+        problem = error["data"]["problems"][0]
+        assert error["code"] == MANIFEST and problem["path"] == path, error
+        assert problem["expected"].startswith(expected) and problem["found"].startswith(found)
+        said = "manifest.%s: expected %s, found %s" % (path, problem["expected"], problem["found"])
+        assert error["message"] == said
+        agent.initialize()
+
+
+@pytest.mark.parametrize("manifest", [
+    claw(claw=...), claw(claw="0.2.0"),
+    claw(metadata={"name": "a" * 63, "version": "1.0.0-rc.1", "labels": {"b": "c"},
+                   "annotations": {"d": 1}, "e": 1}),
+    spec(identity={"inline": {"personality": "x"}}, providers=[PROVIDER], tools=[], channels=[],
+         memory={"inline": {}}, world_models=["./w.yaml"])])
+def test_6_what_the_manifest_beside_an_image_may_be(bench, manifest):
+    with bench("serve", "--stdio") as agent:
+        assert "result" in agent.call("claw.initialize", dict(INITIALIZE, manifest=manifest))
+        bad = dict(INITIALIZE, manifest=spec(providers=[]))
+        error = agent.call("claw.initialize", bad)["error"]
+        assert error["code"] == REQUEST, "the state comes before the manifest"
+        assert agent.call("claw.shutdown")["result"]["drained"]
+        assert agent.call("claw.initialize", bad)["error"]["code"] == MANIFEST
+        assert agent.call("claw.status")["result"]["state"] == "STOPPED"
