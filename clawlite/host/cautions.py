@@ -37,27 +37,42 @@ def _limits(manifest) -> list[tuple]:
 def _files(files) -> list[tuple]:
     mode, mounts, denied = sandboxes.files_of(files)
     at = "capabilities", "filesystem"
+    found, writable = [], [path for path, may in mounts if may and mode == profile.SCOPED]
     if mode == profile.FULL:
-        return [(at + ("mode",),
-                 "tools may write wherever the agent's user may: mode: scoped keeps them to mount_paths")]
-    found = []
-    for index, (path, writable) in enumerate(mounts):
-        if path == "/" and writable:
+        found = [(at + ("mode",), "tools may write wherever the agent's user may: "
+                                  "mode: scoped keeps them to mount_paths")]
+        mounts, writable = [], ["/"]
+    for index, (path, may) in enumerate(mounts):
+        if path == "/" and may:
             found.append((at + ("mount_paths", index),
                           "tools may write wherever the agent's user may: mount the folders that they need, "
                           'and "/" with permissions: ro'))
-    writable = [path for path, may in mounts if may]
     if mode == profile.SCOPED and not mounts:
         writable = ["/workspace"]
     for index, path in enumerate(denied):
         path = path if path.startswith("/") else "/workspace/" + path
-        above = [mount for mount in writable if mount != path and is_within(path, mount)]
-        if above:
-            found.append((at + ("denied_paths", index),
-                          f"{quoted(path)} lies in {quoted(above[0])}, which tools may write to: where a kernel "
-                          "has Landlock and no user namespaces (profile L), commands and functions can make "
-                          f"nothing in the folders above it; keep it outside of {quoted(above[0])}"))
+        found += _closed_above(at + ("denied_paths", index), path, quoted(path), writable)
+    for index, (path, may) in enumerate(mounts):
+        if not may:
+            what = f"{quoted(path)}, mounted to be read,"
+            found += _closed_above(at + ("mount_paths", index), path, what, writable)
     return found
+
+
+def _closed_above(at: tuple, path: str, what: str, writable: list) -> list[tuple]:
+    """Return what profile L costs where *path* has fewer rights than a writable folder around it.
+
+    Landlock gives a right to a folder and all below it, and takes none away (docs/adr/0098).
+    """
+    above = [mount for mount in writable if mount != path and is_within(path, mount)]
+    if not above:
+        return []
+    mend = "keep it outside of " + quoted(above[0])
+    if above[0] == "/":
+        mend = "mount the folders that tools need"
+    return [(at, f"{what} lies in {quoted(above[0])}, which tools may write to: where a kernel has "
+                 "Landlock and no user namespaces (profile L), commands and functions can make "
+                 f"nothing in the folders above it; {mend}")]
 
 
 def _network(network) -> list[tuple]:

@@ -34,6 +34,19 @@ def test_what_is_narrow_is_no_warning(tmp_path, old, new, words):
     assert not any(words in warning["message"] for warning in checked(tmp_path, old, new)["warnings"])
 
 
+@pytest.mark.parametrize("old, new, line, said", [
+    ("mode: scoped", "mode: full", "denied_paths", '"/workspace/private" lies in "/"'),
+    ('"/var/data", permissions: ro', '"/workspace/data", permissions: ro', '"/var/data"',
+     '"/workspace/data", mounted to be read, lies in "/workspace"')])
+def test_what_landlock_cannot_take_away_below_a_writable_folder_is_a_warning(
+        tmp_path, old, new, line, said):
+    """A right that is given to a folder holds for all below it: the folders above are closed instead."""
+    warnings = [warning for warning in checked(tmp_path, old, new)["warnings"]
+                if said in warning["message"]]
+    assert [warning["line"] for warning in warnings] == [line_of(line)], warnings
+    assert "profile L" in warnings[0]["message"] and "make nothing" in warnings[0]["message"]
+
+
 def test_relaxed_limits_are_not_among_the_defaults(tmp_path):
     checked(tmp_path, "      resource_limits: { timeout_ms: 30000, memory_mb: 256 }\n", "")
     (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n[sandbox]\nrelaxed = ["memory_mb"]\n')

@@ -72,14 +72,17 @@ def steady(version: int):
 def _enter(plan: dict, env: dict):
     """Go where the tool begins.  Raises ``ClawError`` that names the folder which is closed to it.
 
-    Where the whole file system is shown, the workspace of root may lie below a folder that the tools'
-    user may not enter, like root's home.  In profile N it has another name, which *env* tells then, too.
+    Where the whole file system is shown, the workspace of root may lie below a folder that the
+    tools' user may not enter, like root's home.  In profile N it has another name, which *env*
+    tells then, too.
     """
     cwd, folder = plan["cwd"], plan["folder"]
     if plan["profile"] == "N" and folder is not None and plans.covers([folder], cwd) \
             and not os.access(folder, os.X_OK):
         cwd = "/workspace" + cwd[len(folder):]
-        env.update((name, "/workspace") for name in ("HOME", "WORKSPACE") if env.get(name) == folder)
+        for name in ("HOME", "WORKSPACE"):
+            if env.get(name) == folder:
+                env[name] = "/workspace"
     try:
         os.chdir(cwd)
     except OSError as e:
