@@ -59,7 +59,7 @@ def tell():
 def start(program: str, hello: dict, control: int, taken: int, life: int) -> int:
     """Start a warden (``warden.wait``) in namespaces of its own; return the pid of its bwrap, with which it ends.  Raises ``OSError``.
 
-    hello  {"path", "modules", "found"}
+    hello  {"path", "modules", "python", "found"}
     """
     memory = spawn.memory("hello", marshal.dumps(dict(hello, fds=(control, taken, life))))
     try:
@@ -85,7 +85,7 @@ def main():
         os.closerange(last + 1, fd)
         last = fd
     warden.bring(hello)
-    namespaces.base(os.getuid(), os.getgid())
+    namespaces.base(os.getuid(), os.getgid(), hello["python"])
     syscalls.drop_bounding()
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     try:

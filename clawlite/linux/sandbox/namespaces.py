@@ -4,7 +4,7 @@ The server enters a user and a mount namespace once (``enter``) and makes a base
 needs, and /old, the root that was.  Each call gets a copy of that mount namespace, adds its own mounts, makes /new its root
 and lets /old go, before anything of the tool's runs.  All of it is read-only but the writable mounts and /tmp.
 The copy is one of mounts alone: a folder that is made in the base stays there for every later call.  So a call that
-needs a folder which the base does not have gets a /new of its own (``lacks``), which takes 2 ms.
+needs a folder which the base does not have gets a /new of its own (``lacks``), which takes 3 ms.
 """
 import ctypes
 import os
@@ -34,10 +34,11 @@ OLD = "/old"
 _EMPTY = "/empty"                                       # beside /new and /old: covers denied files
 
 
-def enter(uid):
+def enter(uid, folders: list = ()):
     """Put this process into a user and a mount namespace of its own, with a base in it.  Raises ``OSError``.
 
-    uid  of the tools where this is real root, whose namespace then has all users; None: it has this user alone
+    uid      of the tools where this is real root, whose namespace then has all users; None: it has this user alone
+    folders  where calls will mount the Python of functions: empty ones in every root, so that they need none of their own
     """
     own = os.getuid(), os.getgid()
     if uid is None:
@@ -45,7 +46,7 @@ def enter(uid):
         map_own(*own)
     else:
         _enter_with_all()
-    base(uid if uid is not None else own[0], uid if uid is not None else own[1])
+    base(*(own if uid is None else (uid, uid)), folders)
 
 
 def map_own(uid: int, gid: int, root: str = ""):
@@ -115,8 +116,8 @@ def seal(path: str):
     _set(path, CLOSED | _RDONLY, False)
 
 
-def base(uid: int, gid: int):
-    """Lay out /new and /old in the mount namespace that this process is in.  Raises ``OSError``."""
+def base(uid: int, gid: int, folders: list = ()):
+    """Lay out /new, with *folders* in it, and /old in the mount namespace that this process is in.  Raises ``OSError``."""
     mount(None, "/", None, _REC | _SLAVE)               # a disk that is plugged in later is seen too
     mount("tmpfs", "/tmp", "tmpfs", _NOSUID | _NODEV, "mode=0755,size=4m")
     os.chdir("/tmp")
@@ -127,6 +128,8 @@ def base(uid: int, gid: int):
     os.chdir("/")
     os.close(os.open(_EMPTY, os.O_CREAT | os.O_WRONLY, 0o000))
     Root().system(uid, gid)
+    for folder in folders:
+        os.makedirs(Root.at(folder), 0o755, exist_ok=True)
 
 
 def freeze():

@@ -136,10 +136,16 @@ def _python(job, whole: int, real) -> list:
     """Return the mounts that a function needs: the interpreter that runs it, and clawlite."""
     if job.KIND == "command" or whole:
         return []
+    return [(path, path, False) for path in python_folders(real)]
+
+
+def python_folders(real=os.path.realpath) -> list:
+    """Return the folders of this process's Python and of clawlite that are outside of SYSTEM."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    paths = {real(p) for p in [sys.prefix, sys.base_prefix, package] + [p for p in sys.path if p.endswith("-packages")]}
+    packages = [p for p in sys.path if p.endswith("-packages")]
+    paths = {real(p) for p in [sys.prefix, sys.base_prefix, package] + packages}
     paths = {p for p in paths if not covers(SYSTEM, p)}
-    return [(p, p, False) for p in sorted(paths) if not covers(list(paths - {p}), p)]
+    return [p for p in sorted(paths) if not covers(list(paths - {p}), p)]
 
 
 def masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list:

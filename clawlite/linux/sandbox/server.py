@@ -7,7 +7,7 @@
 3. It has one thread and no timer: it waits for wardens that are taken or end.  When the agent goes, it ends them and goes.
 4. Where the agent is root, it stays root to build sandboxes; children are another user before they are anything else.
 
-    python -I -S -c "..." with the agent's socket as stdin; first message: marshal of {"path", "uid", "modules", "bubblewrap"}
+    python -I -S -c "..." with the agent's socket as stdin; first message: marshal of a dict (spawn.start)
 """
 import fcntl                    # noqa: F401    what a warden or a child uses later, when it may see no file of Python's any more
 import gc
@@ -52,7 +52,7 @@ def main():
         groups, why = None, "bubblewrap starts a call in the agent's own group"
     found.update(cgroups=groups.controllers if groups else [], cgroup=groups.path if groups else None, no_cgroup=why)
     if found["profile"] == "N" and wrap is None:
-        namespaces.enter(hello["uid"])
+        namespaces.enter(hello["uid"], hello["python"])
     syscalls.drop_bounding()
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)         # not before: a map of users is written by a process that can be looked into
     found["blind"] = found["profile"] == "L" and probe.is_blind()

@@ -7,7 +7,7 @@ import sys
 import _socket
 
 from clawlite.core.errors import SandboxDenied
-from clawlite.linux.sandbox.plan import PATH
+from clawlite.linux.sandbox.plan import PATH, python_folders
 
 CLOSE_MS = 3000
 
@@ -38,6 +38,7 @@ def start(workspace: str, hidden: list, uid, modules: list, bubblewrap: bool = F
     finally:
         theirs.close()
     ours.send(marshal.dumps({"path": [package] + [p for p in sys.path if p and p != package], "uid": uid, "modules": modules,
+                             "python": python_folders(),
                              "bubblewrap": _program("bwrap") if bubblewrap else None}))
     return pid, ours
 
