@@ -15,7 +15,7 @@ WORDS32 := build/words32
 STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-core test-main ip words32 stubs apis sshd mosquitto bubblewrap strace test-ext compiler accel report soak kernels bench clean
+.PHONY: help venv run test test-quick lint test-core test-main ip words32 stubs apis sshd mosquitto bubblewrap strace test-ext compiler accel report soak kernels bench clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -47,6 +47,13 @@ run: $(STAMP)           ## start the example agent here; with a model: make run 
 
 test: $(STAMP)          ## every test: CPython, Cython, MicroPython
 	@rm -rf $(RESULTS); rc=0; $(MAKE) -s test-ext || rc=1; $(MAKE) -s test-main || rc=1; $(MAKE) -s report; exit $$rc
+
+test-quick: $(STAMP)    ## within half a minute: the core on CPython, the direction of imports, tidiness
+	@CLAWLITE_NO_EXT=1 $(PYTEST) -q --numprocesses $(JOBS) --dist loadfile tests/core tests/test_layers.py tests/test_tidy.py
+
+lint: $(STAMP)          ## format, import order, unused names, lines of at most 100 columns
+	@$(BIN)/ruff format --check --quiet . || { echo "Run: $(BIN)/ruff format ." >&2; exit 1; }
+	@$(BIN)/ruff check --quiet .
 
 test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 	@rm -rf $(RESULTS); rc=0; $(MAKE) -s test-ext || rc=1; \

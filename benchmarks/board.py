@@ -108,5 +108,5 @@ def main(what: str, image: str, count: str) -> None:
                       "modules": sorted(sys.modules)}))
 
 
-if __name__ == "__main__":         # bench_device.py imports it, on a board
+if __name__ == "__main__":         # host/bench/device.py imports it, on a board
     main(*sys.argv[1:])

@@ -3,7 +3,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from clawlite.host.bench_run import Bench
+from clawlite.host.bench.run import Bench
 
 HERE = Path(__file__).resolve().parent / "images"
 

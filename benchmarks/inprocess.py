@@ -18,9 +18,10 @@ import types
 from timing import blocks
 
 from clawlite.core import cbor, policy
-from clawlite.linux import files, signals
-from clawlite.linux.jsontext import dumps, loads, request
-from clawlite.linux.shell import Shell
+from clawlite.linux.files import files
+from clawlite.linux.io import signals
+from clawlite.linux.io.jsontext import dumps, loads, request
+from clawlite.linux.runtime.shell import Shell
 
 
 STDOUT = os.dup(1)              # an operator's shell takes 0 and 1 over

@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), *(str(ROOT / "tests" / name) for name in ("", "core", "host", "device"))]
+sys.path[:0] = [str(ROOT), *(str(ROOT / "tests" / name) for name in ("", "core", "host/serial", "device"))]
 WITHIN, LINE, IDLE_KIB = 15, 12, 100
 ODDS, SEEDS, RECORDS, MOST = 1000, 40, 20, 5
 WINDOWS = ((260, 205), (512, 208), (2048, 208))         # of firmware-host/micropython/reliable.py
@@ -32,14 +32,16 @@ def estimate(folder: Path):
     """What ``build`` says of the heap, beside what MicroPython holds after a turn."""
     import words32
 
-    from clawlite.host import bench_agent, board_heap, new
-    from clawlite.host.build import build_beside
+    from clawlite.host.bench import agent
+    from clawlite.host.fit import heap
+    from clawlite.host.projects import new
+    from clawlite.host.build.build import build_beside
     board = words32.tree(folder / "tree")
     for name in TEMPLATES:
         new.new(str(folder / name), name, None, None, True)
         build_beside(str(folder / name))
     (folder / "bench").mkdir()
-    build_beside(bench_agent.write(str(folder / "bench")))
+    build_beside(agent.write(str(folder / "bench")))
     for bits in (64, 32):
         if bits == 32 and words32.missing():
             sys.stderr.write("clawlite: the estimate for 32-bit words is left out: %s\n" % words32.missing())
@@ -47,7 +49,7 @@ def estimate(folder: Path):
         found = []
         for name in (*TEMPLATES, "bench"):
             measured = words32.measure(board, folder / name, bits)["after"]
-            said = board_heap.held((folder / name / "claw.cbor").read_bytes(), words32.source(folder / name), bits)
+            said = heap.held((folder / name / "claw.cbor").read_bytes(), words32.source(folder / name), bits)
             found.append(100 * abs(said - measured) / measured)
         told(f"estimate of heap, off by, {bits}-bit words", "%", found, WITHIN, "the worst of %d agents" % len(found), max(found))
 
@@ -150,18 +152,18 @@ def played(case: str, *names: str) -> str:
 
 def gateway():
     """A hundred devices on one gateway, and what an idle one costs it."""
-    said = played("100 devices on one gateway: tests that fail", "tests/soak/test_gateway.py", "tests/host/test_gateway_lan.py::test_a_hundred_devices_at_once")
+    said = played("100 devices on one gateway: tests that fail", "tests/soak/test_gateway.py", "tests/host/gateway/test_gateway_lan.py::test_a_hundred_devices_at_once")
     for where, size in re.findall(r"an idle device on (the LAN|a serial port): ([0-9.]+) KiB", said):
         told("gateway, an idle device on " + where, "KiB", [float(size)], IDLE_KIB, "90 more than 10, VmRSS of the process")
 
 
 def newcomer():
-    played("a newcomer's script: tests that fail", "tests/host/test_newcomer.py")
+    played("a newcomer's script: tests that fail", "tests/host/cli/test_newcomer.py")
 
 
 def breaks():
     played("append, power cut: tests that fail", "tests/device/test_power.py")
-    played("gateway, line, board or gateway breaks: tests that fail", "tests/host/test_gateway_breaks.py", "tests/host/test_gateway_images.py")
+    played("gateway, line, board or gateway breaks: tests that fail", "tests/host/gateway/test_gateway_breaks.py", "tests/host/gateway/test_gateway_images.py")
 
 
 def main(folder: Path, is_long: bool) -> int:

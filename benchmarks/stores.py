@@ -11,7 +11,7 @@ import sys
 import time
 
 from clawlite.core.memories import Store
-from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.io.jsontext import dumps, loads
 
 ENTRIES, MANY, GROUP = 4000, 100000, 64
 _RANDOM = random.Random(1)
@@ -25,9 +25,9 @@ def text(words: int = 31) -> str:
 
 def opened(folder: str, lasting: bool = False, thrifty: bool = False) -> tuple:
     """Return (stores over *folder*, a semantic store)."""
-    from clawlite.linux.memory_box import Boxes
-    from clawlite.linux.memory_sql import Database
-    from clawlite.linux.memory_stores import Stores
+    from clawlite.linux.memory.encryption import Boxes
+    from clawlite.linux.memory.database import Database
+    from clawlite.linux.memory.stores import Stores
     os.makedirs(folder, exist_ok=True)
     store = Store(["s", 1, 0, None, None, 0, False, 2, 0, 10, lasting, None, None, None, thrifty, None, None])
     db = Database(folder)

@@ -22,9 +22,9 @@ class Run:
     """One agent, whose turns are counted and whose clock can be moved."""
 
     def __init__(self, image: str):
-        from clawlite.linux import signals
-        from clawlite.linux.files import open_image
-        from clawlite.linux.shell import Shell
+        from clawlite.linux.io import signals
+        from clawlite.linux.files.files import open_image
+        from clawlite.linux.runtime.shell import Shell
         os.dup2(os.pipe()[0], 0)        # an operator who says nothing, and does not go
         self.shell = Shell(open_image(image), os.path.dirname(image), True, signals.catch())
         self.wake, self.ended, self.ahead_ms, self.connected = signals.waker(), 0, 0, False

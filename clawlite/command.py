@@ -7,13 +7,13 @@ part, and then becomes the runtime (exec), so that no agent ever carries the com
 import sys
 
 DEVICE_VERBS = ("run", "ask", "serve")
-PLAIN_VERBS = ("inspect", "tools", "conformance", "bench")      # of host/plain.py
+PLAIN_VERBS = ("inspect", "tools", "conformance", "bench")      # of host/cli/standalone.py
 
 
 def main() -> int:
     """Run the command line; return the exit code."""
     if sys.stderr is None:              # closed: what is said there would go to stdout
-        from clawlite.linux.wire import open_closed
+        from clawlite.linux.io.stdio import open_closed
         open_closed()
     try:
         code = _main(sys.argv[1:])
@@ -55,38 +55,38 @@ def _main(args: list) -> int:
         print("clawlite " + __version__)
         return 0
     if args in ([], ["--help"], ["-h"]):
-        from clawlite.linux.usage import TEXT
+        from clawlite.linux.admin.usage import TEXT
         print(TEXT, file=sys.stdout if args else sys.stderr)
         return 0 if args else 2
     if args and args[0] in DEVICE_VERBS and not (args[0] != "serve" and any(arg == "--port" or arg.startswith("--port=") for arg in args)):
         return _device(args[0], args[1:])
     on_board = any(arg.partition("=")[0] in ("--port", "--dir") for arg in args)
     if args and args[0] == "trace" and not on_board:
-        from clawlite.linux.trace import main as trace
+        from clawlite.linux.admin.trace import main as trace
         return trace(args[1:])
     if args and args[0] == "service":
-        from clawlite.linux.service import main as service
+        from clawlite.linux.admin.service import main as service
         return service(args[1:])
     if args and args[0] == "doctor":
-        from clawlite.linux.doctor import main as doctor
+        from clawlite.linux.admin.doctor import main as doctor
         return doctor(args[1:])
     if args and args[0] == "secrets" and not on_board:
-        from clawlite.linux.secretshow import main as secrets
+        from clawlite.linux.admin.secrets import main as secrets
         return secrets(args[1:], _name_of)
     if args and args[0] == "audit" and not on_board:
-        from clawlite.linux.auditshow import main as audit
+        from clawlite.linux.admin.audit import main as audit
         return audit(args[1:])
     if args[0] == "channels":
-        from clawlite.linux.deadshow import main as channels
+        from clawlite.linux.admin.dead_letters import main as channels
         return channels(args[1:])
     if args[0] in PLAIN_VERBS:
         try:
-            from clawlite.host.plain import main as plain
+            from clawlite.host.cli.standalone import main as plain
             return plain(args)
         except ImportError as e:
             return _missing(e)
     try:
-        from clawlite.host.cli import main as host
+        from clawlite.host.cli.cli import main as host
     except ImportError as e:
         return _missing(e)
     return host(args, _line_editor, _secret, _show)
@@ -95,7 +95,7 @@ def _main(args: list) -> int:
 def _name_of(manifest: str) -> str:
     """Return the name of the agent of *manifest*, which has no image yet."""
     try:
-        from clawlite.host.manifest import load
+        from clawlite.host.manifest.manifest import load
     except ImportError as e:
         from clawlite.core.errors import ClawError
         raise ClawError("there is no image here, and to read a manifest needs the host packages (%s is missing)" % e.name,
@@ -105,38 +105,39 @@ def _name_of(manifest: str) -> str:
 
 def _line_editor(limit: int, columns: int):
     """Return what edits lines on a terminal: the host's console uses it too, and may not import it."""
-    from clawlite.linux.lineedit import Editor
+    from clawlite.linux.console.line_editor import Editor
     return Editor(limit, columns)
 
 
 def _secret(agent: str, name: str) -> str:
     """Return a secret of *agent*; the host's gateway asks, and may not import what knows."""
-    from clawlite.linux.secrets import resolve, stores
+    from clawlite.linux.secrets.secrets import resolve, stores
     return resolve(name, stores(agent))
 
 
 def _show(verb: str, args: list, records) -> int:
     """Show what a board has on record; the host fetches it, and may not import what shows it."""
     if verb == "audit":
-        from clawlite.linux.auditshow import main as show
+        from clawlite.linux.admin.audit import main as show
     else:
-        from clawlite.linux.trace import main as show
+        from clawlite.linux.admin.trace import main as show
     return show(args, records)
 
 
 def _device(verb: str, args: list) -> int:
-    from clawlite.linux import verbs, wire
-    wire.open_closed()
-    command = verbs.parse(verb, args)
+    from clawlite.linux.admin import commands
+    from clawlite.linux.io import stdio
+    stdio.open_closed()
+    command = commands.parse(verb, args)
     if isinstance(command, int):
         return command
     if command.is_image:
-        return verbs.run(command)
+        return commands.run(command)
     if command.is_vacant:
-        return verbs.run_vacant()
+        return commands.run_vacant()
     try:
-        from clawlite.host.build import build_beside
-        from clawlite.host.ui import failed
+        from clawlite.host.build.build import build_beside
+        from clawlite.host.cli.ui import failed
     except ImportError as e:
         return _missing(e)
     import os

@@ -420,7 +420,7 @@ ODD = ("object", "bytes", "nan", "infinite", "half", "tuple", "key", "long", "en
 
 def make_bench(folder: Path) -> Path:
     """Write and build the bench agent in *folder*; return its image."""
-    from clawlite.host.build import build_beside
+    from clawlite.host.build.build import build_beside
     for name, text in BENCH.items():
         (folder / name).write_text(text)
     return Path(build_beside(str(folder)))
@@ -428,7 +428,7 @@ def make_bench(folder: Path) -> Path:
 
 def make_greenhouse(folder: Path) -> Path:
     """Write and build the template in *folder*; return its image."""
-    from clawlite.host import new
-    from clawlite.host.build import build_beside
+    from clawlite.host.projects import new
+    from clawlite.host.build.build import build_beside
     new.new(str(folder), offline=True)
     return Path(build_beside(str(folder)))

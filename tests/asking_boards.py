@@ -1,5 +1,5 @@
 """An agent for boards that asks a remote provider itself, with one tool, and rules where that fails."""
-from clawlite.host.build import build_beside
+from clawlite.host.build.build import build_beside
 
 CLAW = '''claw: "0.3.0"
 kind: Claw

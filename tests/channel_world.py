@@ -12,11 +12,12 @@ from clawlite.core import effect as E
 from clawlite.core.agent import Agent
 from clawlite.core.console import Console
 from clawlite.core.session import Session
-from clawlite.host import compiler, manifest
-from clawlite.linux import channel
-from clawlite.linux.channels import Channels
-from clawlite.linux.files import image_of
-from clawlite.linux.jsontext import dumps, loads
+from clawlite.host.compiler import compiler
+from clawlite.host.manifest import manifest
+from clawlite.linux.channels import channel
+from clawlite.linux.channels.channels import Channels
+from clawlite.linux.files.files import image_of
+from clawlite.linux.io.jsontext import dumps, loads
 
 EPOCH_S = 1_800_000_000         # a whole minute: 2027-01-15 08:00 UTC
 KEY = "a-shared-secret"         # of webhooks

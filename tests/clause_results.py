@@ -1,4 +1,4 @@
-"""What a test run showed, clause by clause: ``clawlite conformance`` of a checkout reads it (host/conformance.py).
+"""What a test run showed, clause by clause: ``clawlite conformance`` of a checkout reads it (host/manifest/conformance.py).
 
 A clause is "failed" when one of the tests that hold it failed, "held" when all that ran passed and each of them ran, else "not run".
 """

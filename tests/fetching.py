@@ -8,7 +8,7 @@ from net_servers import DEADLINE_S, head
 
 from clawlite.core.errors import ClawError, SandboxDenied
 from clawlite.core.profile import Profile
-from clawlite.linux.fetch import Fetcher
+from clawlite.linux.tools.fetch import Fetcher
 
 
 def rules(mode=2, hosts=(), block_private=False, most=None) -> Profile:

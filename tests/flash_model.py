@@ -2,7 +2,7 @@
 import base64
 import zlib
 
-from clawlite.host.flash_plan import Contents, Look, digest, newest, plan, record
+from clawlite.host.flash.plan import Contents, Look, digest, newest, plan, record
 
 
 class Model:

@@ -3,7 +3,7 @@ import json
 
 from agents import tool_call
 
-from clawlite.host.build import build_beside
+from clawlite.host.build.build import build_beside
 
 LIMIT = "rate_limits: { tool_calls_per_minute: 2 }"
 CLAW = """\

@@ -9,7 +9,7 @@ from agents import DEADLINE_S
 
 from clawlite.core.frame import RECORD
 from clawlite.core.line import UP, Line
-from clawlite.host.line_text import TextBeside
+from clawlite.host.serial.line_text import TextBeside
 
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
 

@@ -12,7 +12,7 @@ A request takes the next step of the script; a step is a dict, or a callable tha
     stall               "head": nothing is sent; "stream": nothing after the stream's chunks; until the test ends
     end                 "close": the connection ends before the body does, or instead of an answer; "reset": with a reset
 
-tests/host/test_llm_server.py holds it to what the official clients understand.
+tests/host/providers/test_llm_server.py holds it to what the official clients understand.
 """
 import datetime
 import functools

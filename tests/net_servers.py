@@ -15,7 +15,7 @@ import pytest
 import trustme
 from agents import DEADLINE_S, eventually
 
-from clawlite.linux.net import PIECE, UNREAD, Connections
+from clawlite.linux.net.connections import PIECE, UNREAD, Connections
 
 GET = [b"GET / HTTP/1.1\r\n", b"Host: x\r\n\r\n"]
 POST = [b"POST /v1/chat HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n", b"bo", b"dy"]

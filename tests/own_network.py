@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from clawlite.linux import net_stream
+from clawlite.linux.net import stream
 
 PUBLIC, OTHER, PUBLIC6 = "93.184.216.34", "93.184.216.35", "2606:2800:220:1::1"
 _CLONE_NEWNET = 0x40000000
@@ -34,7 +34,7 @@ class Names:
 @pytest.fixture
 def names(monkeypatch):
     made = Names()
-    monkeypatch.setattr(net_stream, "getaddrinfo", made)
+    monkeypatch.setattr(stream, "getaddrinfo", made)
     return made
 
 

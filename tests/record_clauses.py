@@ -1,6 +1,6 @@
-"""Write clawlite/host/clauses.json again, from tests/ckp/clauses.toml and pending.toml: ``python tests/record_clauses.py``.
+"""Write clawlite/host/manifest/clauses.json again, from tests/ckp/clauses.toml and pending.toml: ``python tests/record_clauses.py``.
 
-An installation has no tests; ``clawlite conformance`` shows this file there.  tests/host/test_conformance.py checks that it is current.
+An installation has no tests; ``clawlite conformance`` shows this file there.  tests/host/cli/test_conformance.py checks that it is current.
 """
 import json
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from clawlite.host.conformance import FILE      # noqa: E402
+from clawlite.host.manifest.conformance import FILE      # noqa: E402
 
 CKP = ROOT / "tests" / "ckp"
 

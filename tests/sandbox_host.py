@@ -92,7 +92,7 @@ def main():
         lack(config["faults"])
     from sandboxes import Player, profile
 
-    from clawlite.linux.builtin import Builtins
+    from clawlite.linux.tools.builtin import Builtins
     from clawlite.linux.sandbox import jobs
     from clawlite.linux.sandbox.engine import Engine
     engine = Engine(config["workspace"], config["hidden"], Door, **config.get("more", {}))

@@ -3,7 +3,7 @@
 Each disguise is a real one: test_shellpatterns.py runs it with /bin/sh, and ``wipe`` must start.
 """
 
-# What clawlite/linux/shellpatterns.py stops: quotes, escapes, variables, fixed text, launchers,
+# What clawlite/linux/tools/shell_patterns.py stops: quotes, escapes, variables, fixed text, launchers,
 # and texts that a shell in the command gets.
 SEEN = [
     "w''ipe -rf /data",

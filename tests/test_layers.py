@@ -3,6 +3,7 @@
 ``check(layer, name, source)`` returns the problems of one module as text; the tests at the end feed it bad samples.
 """
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -24,6 +25,11 @@ MICROPYTHON = {
 # namedtuple costs half of a small class on a board; nothing else of collections is alike on all three runtimes.
 CORE = {"struct", "binascii", "hashlib", "collections.namedtuple"}
 CORE_FORBIDDEN_CALLS = {"print", "open", "input", "eval", "exec", "compile", "__import__"}
+# Names that are imported from one of these may be modules.
+PACKAGES = {"collections"} | {".".join(path.parent.relative_to(ROOT).parts)
+                              for path in (ROOT / "clawlite").rglob("__init__.py")}
+# A room with more files than this has more than one subject.
+ROOM_FILES = 16
 # A MicroPython module and its CPython twin are told apart by try/except ImportError only.
 GUARDED_IN_CORE = {"micropython"}
 
@@ -43,7 +49,7 @@ def imports(tree: ast.Module):
 
     def from_import(node, guarded, nested):
         module = "." * node.level + (node.module or "")
-        if module in ("clawlite", "clawlite.core", "clawlite.scan", "clawlite.linux", "clawlite.host", "collections"):
+        if module in PACKAGES:
             for alias in node.names:        # "from clawlite.core import cbor" imports clawlite.core.cbor
                 yield module + "." + alias.name, node.lineno, guarded, nested
         else:
@@ -139,13 +145,49 @@ def test_imports_calls_and_lengths_of_every_module():
     assert not problems, "\n".join(problems)
 
 
-def test_no_cycle_inside_core():
-    graph = {}
-    for path in (ROOT / "clawlite/core").glob("*.py"):
-        names = {module.split(".")[2] for module, *_ in imports(ast.parse(path.read_text()))
-                 if module.startswith("clawlite.core.")}
-        graph[path.stem] = names
+def _graph(layer: str) -> dict:
+    """Return {module: modules of the same layer that it imports, anywhere in it}, by dotted names."""
+    paths = {".".join(path.relative_to(ROOT).with_suffix("").parts): path
+             for kind, path in _modules() if kind == layer and path.name != "__init__.py"}
+    return {name: {module for module, *_ in imports(ast.parse(path.read_text()))
+                   if module in paths and module != name}
+            | {module.rpartition(".")[0] for module, *_ in imports(ast.parse(path.read_text()))
+               if module.rpartition(".")[0] in paths and module.rpartition(".")[0] != name}
+            for name, path in paths.items()}
+
+
+def _rooms(graph: dict) -> dict:
+    """Return {room: rooms that it imports} of a graph of modules: a room is a folder."""
+    rooms = {}
+    for name, others in graph.items():
+        room = name.rpartition(".")[0]
+        rooms.setdefault(room, set()).update({o.rpartition(".")[0] for o in others} - {room})
+    return rooms
+
+
+@pytest.mark.parametrize("layer", ["core", "scan", "linux", "host"])
+def test_no_circle_between_files_or_rooms(layer):
+    graph = _graph(layer)
+    assert any(graph.values()), "nothing imports anything: are the names right?"
     assert not cycle(graph), " -> ".join(cycle(graph))
+    assert not cycle(_rooms(graph)), " -> ".join(cycle(_rooms(graph)))
+
+
+@pytest.mark.parametrize("layer", ["linux", "host"])
+def test_rooms_are_small_and_say_what_they_are(layer):
+    """A room's first lines say what it is for, what it may import and who uses it."""
+    arrows = _rooms(_graph(layer))
+    for room in sorted((ROOT / "clawlite" / layer).rglob("__init__.py")):
+        assert ast.get_docstring(ast.parse(room.read_text())), "%s says nothing" % room.relative_to(ROOT)
+        if room.parent.name == layer:
+            continue
+        told = re.search(r"Imports: (.*?)\.\nUsed by: (.*?)\.$", ast.get_docstring(ast.parse(room.read_text())), re.S)
+        assert told, '%s does not say "Imports: ...." and "Used by: ...."' % room.relative_to(ROOT)
+        name = "clawlite.%s.%s" % (layer, room.parent.name)
+        short = {o.rpartition(".")[2] for o in arrows.get(name, ())}
+        assert short == set(re.findall(r"\w+", told[1].replace("no other room", ""))), name
+        files = [path for path in room.parent.glob("*.py") if path != room]
+        assert len(files) <= ROOM_FILES or room.parent.name == "sandbox", room.relative_to(ROOT)
 
 
 def test_board_profiles_are_short():
@@ -159,17 +201,17 @@ def test_board_profiles_are_short():
 @pytest.mark.parametrize("layer, source", [
     ("core", "import json"), ("core", "import time"), ("core", "from os import path"), ("core", "import micropython"),
     ("core", "import collections"), ("core", "from collections import deque"),
-    ("core", "from clawlite.linux import jsontext"), ("core", "from clawlite import linux"), ("core", "import clawlite"),
+    ("core", "from clawlite.linux.io import jsontext"), ("core", "from clawlite import linux"), ("core", "import clawlite"),
     ("core", "def f():\n    import random"), ("core", "from . import cbor"), ("core", "from __future__ import annotations"),
     ("core", "print(1)"), ("core", "def f():\n    return open('x')"), ("core", "eval('1')"),
-    ("core", "from clawlite.scan import leaks"), ("scan", "import json"), ("scan", "from clawlite.linux import jsontext"), ("scan", "print(1)"),
+    ("core", "from clawlite.scan import leaks"), ("scan", "import json"), ("scan", "from clawlite.linux.io import jsontext"), ("scan", "print(1)"),
     ("linux", "import asyncio"), ("linux", "def f():\n    from asyncio import run"), ("linux", "import clawlite.host"),
-    ("linux", "def f():\n    from clawlite import host"), ("linux", "from clawlite.host import data"),
+    ("linux", "def f():\n    from clawlite import host"), ("linux", "from clawlite.host.base import data"),
     ("linux", "import msgspec"), ("linux", "def f():\n    import msgspec\n    import serial"), ("linux", "import requests"),
     ("linux", "import jsontext"),
-    ("host", "from clawlite.linux import jsontext"), ("host", "import numpy"), ("host", "def f():\n    import pins"),
-    ("top", "import clawlite.host.cli"), ("top", "import click"), ("top", "from clawlite.linux import run"),
-    ("firmware", "import typing"), ("firmware", "from clawlite.linux import jsontext"), ("firmware", "import logging"),
+    ("host", "from clawlite.linux.io import jsontext"), ("host", "import numpy"), ("host", "def f():\n    import pins"),
+    ("top", "import clawlite.host.cli.cli"), ("top", "import click"), ("top", "from clawlite.linux import run"),
+    ("firmware", "import typing"), ("firmware", "from clawlite.linux.io import jsontext"), ("firmware", "import logging"),
     ("firmware", "from clawlite import host"),
     ("host", "def f():\n" + "    x = 1\n" * FUNCTION_LINES),
     ("core", "class A:\n    async def f():\n" + "        x = 1\n" * FUNCTION_LINES),
@@ -183,9 +225,9 @@ def test_checker_refuses(layer, source):
     ("core", "import struct, binascii, hashlib\nfrom collections import namedtuple\nfrom clawlite.core import cbor\nfrom clawlite.core.errors import CBORError"),
     ("core", "def f(log):\n    log.print('x')"),
     ("scan", "import hashlib\nfrom clawlite.core import cbor\nfrom clawlite.scan.leaks import find"), ("firmware", "from clawlite.scan.guard import Guard"),
-    ("linux", "import os, select, sqlite3\nfrom clawlite.core import cbor\nfrom clawlite.linux import jsontext"),
+    ("linux", "import os, select, sqlite3\nfrom clawlite.core import cbor\nfrom clawlite.linux.io import jsontext"),
     ("linux", "try:\n    import msgspec\nexcept ImportError:\n    msgspec = None"),
-    ("host", "import asyncio, click\ndef f():\n    import yaml, cbor2\nfrom clawlite.host import data"),
+    ("host", "import asyncio, click\ndef f():\n    import yaml, cbor2\nfrom clawlite.host.base import data"),
     ("top", "import sys\nfrom clawlite import __version__\ndef f():\n    from clawlite.linux import loop"),
     ("firmware", "import machine, time\nimport console\nfrom clawlite.core import turn"),
     ("host", "def f():\n" + "    x = 1\n" * (FUNCTION_LINES - 1)),

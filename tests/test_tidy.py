@@ -67,12 +67,20 @@ def test_changelog_and_licence_are_there():
 
 
 def test_decisions_are_numbered_and_short():
-    names = sorted(p.name for p in (ROOT / "docs/adr").iterdir())
+    names = sorted(p.name for p in (ROOT / "docs/adr").iterdir() if p.name != "README.md")
     assert [n for n in names if not re.fullmatch(r"\d{4}-[a-z0-9]+(-[a-z0-9]+)*\.md", n)] == []
     numbers = [n[:4] for n in names]
     assert len(set(numbers)) == len(numbers) and numbers[0] == "0001"
     long = {n: len((ROOT / "docs/adr" / n).read_text().splitlines()) for n in names}
     assert {n: count for n, count in long.items() if count > ADR_LINES} == {}
+
+
+def test_every_decision_is_in_the_index():
+    index = (ROOT / "docs/adr/README.md").read_text()
+    for path in (ROOT / "docs/adr").glob("[0-9]*.md"):
+        title = path.read_text().splitlines()[0]
+        assert title.startswith("# %s: " % path.name[:4]), path.name
+        assert "| [%s](%s) | %s |" % (path.name[:4], path.name, title[8:]) in index, path.name
 
 
 def test_ci_runs_everything():

@@ -88,12 +88,12 @@ def test_installed_version(installed, tmp_path):
 
 
 def test_installed_data(installed, tmp_path):
-    out = _run(installed, "-c", "from clawlite.host.data import *; import clawlite.host.data as d\n"
+    out = _run(installed, "-c", "from clawlite.host.base.data import *; import clawlite.host.base.data as d\n"
                "print(d.__file__); print(d.boards_dir()); print(d.firmware_dir())", cwd=tmp_path).splitlines()
     module, boards, firmware = [Path(line) for line in out]
     assert not module.is_relative_to(ROOT)
     assert list(boards.glob("*.toml")) and list((firmware / "micropython").glob("*.py"))
-    assert boards.is_relative_to(module.parents[1]) and firmware.is_relative_to(module.parents[1])
+    assert boards.is_relative_to(module.parents[2]) and firmware.is_relative_to(module.parents[2])
 
 
 def test_core_needs_neither_site_nor_any_package(installed, tmp_path):
@@ -141,10 +141,10 @@ def test_what_needs_packages_says_which(device, words):
 
 def test_the_help_names_every_command():
     from clawlite import command
-    from clawlite.host import cli, plain
-    from clawlite.linux.usage import TEXT
+    from clawlite.host.cli import cli, standalone
+    from clawlite.linux.admin.usage import TEXT
     listed = {line.split()[0] for line in TEXT.splitlines() if line.startswith("  ") and line.split()}
-    assert set(cli.cli.commands) | set(plain.VERBS) | set(command.DEVICE_VERBS) <= listed and command.PLAIN_VERBS == plain.VERBS
+    assert set(cli.cli.commands) | set(standalone.VERBS) | set(command.DEVICE_VERBS) <= listed and command.PLAIN_VERBS == standalone.VERBS
 
 
 def test_import_of_the_package_costs_nothing(installed, tmp_path):
@@ -169,7 +169,7 @@ def test_without_a_compiler_the_build_is_pure_unless_extensions_are_required(sou
 
 
 def test_data_of_a_checkout():
-    from clawlite.host.data import boards_dir, firmware_dir
+    from clawlite.host.base.data import boards_dir, firmware_dir
     assert boards_dir() == ROOT / "boards" and firmware_dir() == ROOT / "firmware-host"
 
 

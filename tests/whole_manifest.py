@@ -1,5 +1,5 @@
 """One whole manifest, in which a piece of text is replaced, and what a check says of it."""
-from clawlite.host import check
+from clawlite.host.build import check
 
 MANIFEST = '''claw: "0.3.0"
 kind: Claw

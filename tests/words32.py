@@ -1,6 +1,6 @@
 """Heap of real agents on MicroPython, with words of 32 bits (the WebAssembly port) and of 64 (the unix port).
 
-``python tests/words32.py`` measures the code of this checkout and writes ``clawlite/host/board_sizes.json``, by which
+``python tests/words32.py`` measures the code of this checkout and writes ``clawlite/host/fit/board_sizes.json``, by which
 ``clawlite build`` says what fits a board: run it when a test says that they differ by more than 15 %.
 """
 import json
@@ -15,8 +15,9 @@ from pathlib import Path
 from run_core_micropython import ROOT, command
 
 from clawlite.core import image as layout
-from clawlite.host import board_files, board_heap, firmware, slot
-from clawlite.host.build import build_beside
+from clawlite.host.firmware import board_files, firmware, slot
+from clawlite.host.fit import heap as board_heap
+from clawlite.host.build.build import build_beside
 
 HERE = Path(__file__).parent
 NAME = "@micropython/micropython-webassembly-pyscript"

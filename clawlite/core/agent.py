@@ -40,7 +40,7 @@ class Agent:
         self.kept = None        # function(), function(key) for it: what is on record, by a shell that keeps records
         self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again
         self.run = None         # function(task, tool, arguments, due_ms) -> (outcome or None, now_ms) for RUN, likewise
-        self.channels = None    # linux/channels.py, by a shell whose image declares some
+        self.channels = None    # linux/channels/channels.py, by a shell whose image declares some
         # function(manifest, is_free) -> bool, by a shell that checks what claw.initialize brings;
         # True: the manifest's agent takes over, which it may only where *is_free* is true
         self.adopt = None
@@ -57,7 +57,7 @@ class Agent:
         if self.providers is None:
             if self.prepare:
                 self.prepare()
-            from clawlite.core.chain import Chain
+            from clawlite.core.provider_order import Chain
             self.providers = Chain(self.image, self.codecs, self.meter, self.keep_bytes, self.is_behind)
         return self.providers
 
@@ -156,7 +156,7 @@ class Agent:
                     task.generator = task.outer.pop()
                     value, error = (e.value, None) if isinstance(e, StopIteration) else (None, e)
                     continue
-                if type(effect) is not tuple:       # a board's: what is ``yield from`` elsewhere (host/firmware.py)
+                if type(effect) is not tuple:       # a board's: what is ``yield from`` elsewhere (host/firmware/firmware.py)
                     task.outer = task.outer or []
                     task.outer.append(task.generator)
                     task.generator = effect

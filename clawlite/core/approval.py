@@ -6,7 +6,7 @@ Each is bound to its task, and so to one call of one caller, and is used up by i
 from clawlite.core.effect import KEEP, LOG, TELL
 from clawlite.core.errors import ApprovalDenied, ApprovalTimeout
 from clawlite.core.image import ASKS
-from clawlite.core.record import GONE, WAIT
+from clawlite.core.idempotency_record import GONE, WAIT
 
 APPROVAL_S = 300                # an approval that says no time, and one that autonomy asks for (decision: 300 s, deny)
 

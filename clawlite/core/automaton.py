@@ -1,6 +1,6 @@
 """Regular expressions as tables: one look-up per byte, whatever the pattern and whatever the text.
 
-``clawlite.host.automata`` turns a pattern into a table of bytes; this module walks it, and is all that a device knows
+``clawlite.host.schema.automata`` turns a pattern into a table of bytes; this module walks it, and is all that a device knows
 of regular expressions (MicroPython's ``re`` silently never matches ``{n,m}``; CPython's needs seconds for some texts).
 
 A table with n states and k byte classes (u16 are little-endian; ROWS is n * k cells of 1 byte when n <= 256, else 2):

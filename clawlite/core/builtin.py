@@ -1,6 +1,6 @@
 """Handlers of the built-in tools of ``claw://registry/clawlite/`` that work on pins.
 
-Names, schemas and annotations are in ``clawlite/host/registry/``; these are the functions behind them.
+Names, schemas and annotations are in ``clawlite/host/documents/registry/``; these are the functions behind them.
 """
 
 

@@ -4,8 +4,8 @@ from binascii import unhexlify
 from clawlite.core import rpc
 from clawlite.core.effect import KEEP
 from clawlite.core.errors import InvalidParams
-from clawlite.core.once import Once
-from clawlite.core.recall import Recall, nothing
+from clawlite.core.idempotent_request import Once
+from clawlite.core.idempotency import Recall, nothing
 from clawlite.core.rpc import field
 from clawlite.core.tools import call
 

@@ -85,7 +85,7 @@ def _near(word: str, agent) -> str:
 
 
 def _tools(image) -> list:
-    from clawlite.core.outlook import outlook
+    from clawlite.core.policy_preview import outlook
     said = []
     for name in image.names:
         tool = image.tool(name)

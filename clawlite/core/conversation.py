@@ -4,7 +4,7 @@
 2. A turn that has its answer is stored whole, at once; what a turn left undone is not.  An entry is one message:
    {"role", "text"}, with "calls" [[id, tool, arguments as sent], ...] or "id", "tool", "failed".
 3. A memory that fails is said once, and the agent goes on talking.
-4. A shell puts both around a turn's work (linux/conversation.py, stores.py of the firmware); a board loads this at its two ends.
+4. A shell puts both around a turn's work (linux/memory/conversation.py, stores.py of the firmware); a board loads this at its two ends.
 """
 from clawlite.core.effect import TELL
 from clawlite.core.errors import ClawError, InvalidParams

@@ -14,9 +14,9 @@
     (RESOLVE, task, path, opens)           resolve links of a virtual path; *opens*: it is one of the call's, not of a rule  -> done
     (SECRET, task, name)                   what a ``secret_ref`` names                    -> done
     (STORE, task, entries)                 add *entries* to the meters, which last over a restart (core/ledger.py)  -> done
-    (KEEP, task, kind, key, payload)       put on record, for this process and the next (core/record.py); of BEGIN, the value is
+    (KEEP, task, kind, key, payload)       put on record, for this process and the next (core/idempotency_record.py); of BEGIN, the value is
                                            what other processes have put on record since, with *key* among it: nothing is then  -> done
-    (REMEMBER, task, verb, store, part, details)           ask the memory (core/memories.py; linux/memory.py has the verbs)   -> done
+    (REMEMBER, task, verb, store, part, details)           ask the memory (core/memories.py; linux/memory/memory.py has the verbs)   -> done
     (OPEN, task, scheme, host, port, parts, timeout_ms)    connect, and send *parts*: bytes, or [offset, length] in the image's WIRE
     (CLOSE, task)                          end the connection of a task
 

@@ -1,7 +1,7 @@
 """Escapes for what would drive a terminal, or stand in a text unseen.
 
 A module of its own: most answers have nothing of the kind, and a board has no room to spare.  Unseen are the Unicode categories
-Cc, Cf, Zl and Zp, and what has no ink: joiners, fillers, variation selectors, tags (tests/host/test_unseen.py).
+Cc, Cf, Zl and Zp, and what has no ink: joiners, fillers, variation selectors, tags (tests/host/manifest/test_unseen.py).
 """
 # First and last of each range, in order.
 _UNSEEN = (0, 8, 0xB, 0x1F, 0x7F, 0x9F, 0xAD, 0xAD, 0x34F, 0x34F, 0x600, 0x605, 0x61C, 0x61C,

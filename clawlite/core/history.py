@@ -15,7 +15,7 @@ class History:
         self._max = max_bytes
         self._turns = []                # [[message, ...], bytes]
         self.turn = []                  # messages of the turn under way
-        self.answering = 0              # who answers in it (core/chain.py): its later rounds stay there, or rules and a model would take turns
+        self.answering = 0              # who answers in it (core/provider_order.py): its later rounds stay there, or rules and a model would take turns
         self.is_nested = False          # of a tool: only a model can answer it, and nothing of the answer is shown
         self._ids = 0
         self.is_kept = False            # each turn is stored, and its end is shown then

@@ -13,7 +13,7 @@
 1. A device never decodes the whole of it: the head, the agent and the tool index at load, one record
    of bytes when its tool is called.  2. ``read(offset, length)`` is all that is asked of the storage.
 3. Every offset is checked against its section; damage is an ``ImageError``, never another exception.
-header.py reads what is read once; ``clawlite/host/image.cddl`` is the grammar; ``clawlite/host/imagefile.py`` writes it.
+header.py reads what is read once; ``clawlite/host/image/image.cddl`` is the grammar; ``clawlite/host/image/image_file.py`` writes it.
 """
 import struct
 from binascii import hexlify
@@ -50,7 +50,7 @@ class Tool:
     Two are set by a shell with room for them (``Image.prepare``):
     fits         function(arguments) -> bool, True only when they fit ``schema``; where it is not, ``check`` decides
     decision     ``policy.Decision`` of a constant tool
-    settled      bool, see linux/flat.py
+    settled      bool, see linux/runtime/fast_schema.py
     """
     fits = decision = None
     settled = False
@@ -94,7 +94,7 @@ class Image:
         self.id = str(hexlify(self.sources[:4]), "utf-8")       # of its manifest: the log tells with it whose rule numbers it has
         self.agent = AgentInfo(self.section(AGENT))
         self.guard = None                   # scan/guard.py, by a shell whose image has the section
-        self.worlds = None                  # linux/worldmodel.py, likewise; boards have none
+        self.worlds = None                  # linux/tools/world_model.py, likewise; boards have none
         self._index, self._rows = index(self.part(TOOLS, 0, self.size_of(TOOLS)))       # of the tools: twenty take 400 bytes, not 3 KB
         self.has_tools = len(self._index) > 1
 

@@ -1,6 +1,6 @@
 """Tokens by client credentials (RFC 6749, 4.4): asked for when one is needed, kept in memory until shortly before its end.
 
-Compiled (host/remotes.py) to a row: [tls, host, port, target, client id, scope or ""], the last two percent-encoded.
+Compiled (host/providers/remotes.py) to a row: [tls, host, port, target, client id, scope or ""], the last two percent-encoded.
 """
 from binascii import b2a_base64
 

@@ -1,6 +1,6 @@
 """The reflex provider: condition-action rules that need no network and no model.
 
-Compiled (host/reflexes.py) to nested lists:
+Compiled (host/providers/reflexes.py) to nested lists:
 
     rule     [[pattern, ...], step]          the first rule with a pattern that fits the message begins the turn
     pattern  [token, ...]                    token: ["word", ...] alternatives, [0, name, type] a slot, 1 any words,

@@ -1,6 +1,6 @@
 """The replay provider: recorded turns, played back for demos, tests and benchmarks.
 
-Compiled (host/replays.py) to a list of turns, each ``[user text or None, [[text, [[tool, arguments], ...]], ...]]``.
+Compiled (host/providers/replays.py) to a list of turns, each ``[user text or None, [[text, [[tool, arguments], ...]], ...]]``.
 The n-th turn of a session plays the n-th recorded one; after the last it begins again.
 """
 from clawlite.core.errors import ProviderError

@@ -20,9 +20,9 @@ DRAIN_MS = 5000                 # claw.shutdown without timeout_ms
 class Session:
     """One operator's line.
 
-    agent    ``agent.Agent``; with ``image`` None it gets its image from the manifest in ``initialize`` (linux/vacant.py)
+    agent    ``agent.Agent``; with ``image`` None it gets its image from the manifest in ``initialize`` (linux/runtime/bootstrap_session.py)
     loads    the shell's JSON decoder: bytes -> value, raises ``ParseError``
-    short    what a shell does itself, quicker than by effects (linux/straight.py), or None: call(name, ``calls.Call``, alone, now_ms)
+    short    what a shell does itself, quicker than by effects (linux/runtime/fast_path.py), or None: call(name, ``calls.Call``, alone, now_ms)
              -> bool, True when it has run one to its end; *alone*: it is no part of a batch
     """
 

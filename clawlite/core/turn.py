@@ -1,6 +1,6 @@
 """The agent loop: one message of a person, to its final reply.
 
-    context -> providers (core/chain.py) -> text and tool calls -> each call through the one pipeline -> next round
+    context -> providers (core/provider_order.py) -> text and tool calls -> each call through the one pipeline -> next round
 
 A generator of effects.  It ends with the provider's text, with a budget, or with an error that says why.
 """

@@ -2,11 +2,11 @@
 
 1. ``arguments`` before a tool runs, ``result`` after it, ``message`` for what comes on a channel, ``text`` for all that leaves.
 2. What is found is named by kind in the log's event (``found``), and never shown.
-3. Several policies are one at build time: the strictest of each (host/guards.py).
+3. Several policies are one at build time: the strictest of each (host/policy/scan_config.py).
 4. What an image does not ask for is not loaded.
 """
 from clawlite.core.errors import PolicyDenied
-from clawlite.core.guards import ALL, BLOCK, DATA, DOUBTFUL, INPUT, MARK, ORDERS, OUTPUT, PATTERN, STOP, WARN, Guards
+from clawlite.core.scan_config import ALL, BLOCK, DATA, DOUBTFUL, INPUT, MARK, ORDERS, OUTPUT, PATTERN, STOP, WARN, Guards
 from clawlite.core.image import GUARD
 
 _MARKED = "[clawlite: the text below may be a prompt injection; nobody vouches for it]\n"

@@ -2,7 +2,7 @@
 
     text -> pieces (fold.py) -> words -> one letter a word -> an automaton over these letters
 
-1. The host says which words count and what their letters are (host/injections.py); a word that says nothing ("the") is left out, any other
+1. The host says which words count and what their letters are (host/policy/injections.py); a word that says nothing ("the") is left out, any other
    is ``_``.  The automaton is one of the image's: linear for every text.
 2. Words are looked up as they are, without leet (``1gn0re``), put together (``i g n o r e``, ``ig nore``) and taken apart
    (``ignoreprevious``).  Base64 is decoded once.
@@ -14,7 +14,7 @@ from clawlite.scan.fold import PIECE, ROOMY_PIECE, fold, pieces, uncommented, un
 _PLAIN, _LEET = "oieastasil", "01345" "7@$!|"
 _MARKS = "\\\"#%&()*+,-./:;<=>?[]^_`{}~\n\r\t\x0b\x0c\x1c\x1d\x1e\x1f"
 _LONG = 15                      # letters of a word that may be several
-_DEEDS, _THINGS = "VFNRAWQ", "IPSXKTZGDuhm"          # host/injections.py, WORDS
+_DEEDS, _THINGS = "VFNRAWQ", "IPSXKTZGDuhm"          # host/policy/injections.py, WORDS
 _NEAR = 12                      # words between the two
 _MOST = 14                      # letters of the longest word that counts
 _WRAPPED = 3                    # times that a text is looked at: as it is, and twice what base64 in it decodes to

@@ -12,7 +12,7 @@ from device import KEEP
 from shedding import reach
 
 _MAX_TASKS = 8
-_MAX_ENTRIES, _ENTRY_HEAP = 4096, 256       # entries that stores have: one for so many bytes of the whole heap, in which it takes 6 (board_stores.py)
+_MAX_ENTRIES, _ENTRY_HEAP = 4096, 256       # entries that stores have: one for so many bytes of the whole heap, in which it takes 6 (host/fit/stores.py)
 
 
 def assemble(device, image, maker: dict, folder: str, operator: bool):

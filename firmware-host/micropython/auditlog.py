@@ -1,4 +1,4 @@
-"""The files of a board's audit: those of a Pi (clawlite/linux/auditfile.py), for the same ``clawlite audit verify``.  Loaded for a record, and dropped.
+"""The files of a board's audit: those of a Pi (clawlite/linux/audit/files.py), for the same ``clawlite audit verify``.  Loaded for a record, and dropped.
 
     audit-AGENT/audit.jsonl       the last segment, of 16 KiB; those before it are audit-N.jsonl, N their first record
     audit-AGENT/audit.head        where the chain begins and ends, 256 bytes

@@ -7,7 +7,7 @@ from clawlite.core.errors import ClawError
 from clawlite.scan.auditline import beginning, digest
 
 _BLOCK = 4096
-_LEAST = 49152                  # bytes that it may have in any case: board_heap.py counts them
+_LEAST = 49152                  # bytes that it may have in any case: host/fit/heap.py counts them
 
 def opened(folder: str, agent: str) -> str:
     """Take note of what is there, and mend what a power cut left; return what is not as it was left, or ""."""

@@ -1,6 +1,6 @@
 """The shell around the core on MicroPython: one loop over stdin, stdout and the clock (select.poll).
 
-It carries effects out (clawlite/core/effect.py) and decides nothing; clawlite/linux/shell.py is its like on Linux.
+It carries effects out (clawlite/core/effect.py) and decides nothing; clawlite/linux/runtime/shell.py is its like on Linux.
 What an image does not need is not loaded: the console for an operator's line, the operator's session for a person's, pins,
 the log; nor the reliable line (reliable.py) before a host says hello.
 """
@@ -354,7 +354,7 @@ class Device:
     def kept(self, key=None):
         """Return the bounds and what is on record, or what is on record of *key* (``recall.Recall``)."""
         if "calls.journal" not in os.listdir(self.folder):      # the journal's code is not loaded for nothing
-            from clawlite.core.recall import nothing
+            from clawlite.core.idempotency import nothing
             return nothing(key)
         from journal import kept
         return kept(self.folder, self.epoch_s(), key)

@@ -4,7 +4,7 @@ Loaded for images that require ``guard``.  Secrets are read when a text is looke
 """
 from clawlite.core.effect import WRITE
 from clawlite.scan.guard import Guard
-from clawlite.scan.held import Held
+from clawlite.scan.redact_stream import Held
 
 _HELD = 4096                    # characters of a key that are waited for
 

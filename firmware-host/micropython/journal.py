@@ -1,4 +1,4 @@
-"""What calls and approvals leave behind (clawlite/core/record.py), beside the image; loaded for one record and dropped.
+"""What calls and approvals leave behind (clawlite/core/idempotency_record.py), beside the image; loaded for one record and dropped.
 
     calls.journal   the newest records, at most _NEWEST bytes
     calls.older     those before them
@@ -13,7 +13,7 @@ import os
 import sys
 
 from clawlite.core.errors import ClawError
-from clawlite.core.record import BEGIN, END, WAIT, age_s, last_of, line, parse, still
+from clawlite.core.idempotency_record import BEGIN, END, WAIT, age_s, last_of, line, parse, still
 from jsontext import dumps, loads
 
 _NEWEST = 500                   # bytes; littlefs keeps up to 512 of blocks of 4 KB in the folder
@@ -51,7 +51,7 @@ def recover(agent, folder: str, now, says: bool):
 
 def kept(folder: str, now, key):
     """Return the bounds and what is on record, or what is on record of *key* (``recall.Recall``)."""
-    from clawlite.core.recall import BYTES, FREE, IDS
+    from clawlite.core.idempotency import BYTES, FREE, IDS
     found = []
     try:
         if "calls.journal" in os.listdir(folder):

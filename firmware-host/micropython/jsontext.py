@@ -4,7 +4,7 @@
    invalid UTF-8; its ``json.dumps`` prints what it does not know as ``<object>``.  So: an own reader, a guarded writer.
 2. Open containers lie on a list, not on the C stack, which has 8 KB on an RP2040.
 3. A string without escapes is decoded where it lies; one with escapes goes through one buffer of its raw length.
-4. What is accepted, and its value, is the same in ``clawlite/linux/jsontext.py``: tests/core/json_vectors.py holds
+4. What is accepted, and its value, is the same in ``clawlite/linux/io/jsontext.py``: tests/core/json_vectors.py holds
    both to it, and this file runs on CPython too.  The length of a text is bounded by the framer, not here.
 """
 import json

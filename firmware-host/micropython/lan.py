@@ -163,7 +163,7 @@ class Lan(Uplink):
         done, found = secret(self._device.folder, "GATEWAY_TOKEN")
         if not done:
             raise found
-        from clawlite.core.seal import sign
+        from clawlite.core.image_signature import sign
         name, _, token = found.partition(":")
         mac = sign(lambda at, size: nonce[at:at + size], len(nonce), token.encode())
         self.tell({"jsonrpc": "2.0", "id": "auth", "result": {"name": name, "mac": str(hexlify(mac), "utf-8")}})

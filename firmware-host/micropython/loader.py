@@ -23,7 +23,7 @@ def load(read, size: int, folder: str, seal: bool, key) -> tuple:
     """
     image = Image(read, size)
     if seal:
-        from clawlite.core.seal import check
+        from clawlite.core.image_signature import check
         check(read, size, image.seal_at, key)
     image.require(ABILITIES, "this board")
     compare(image, folder)

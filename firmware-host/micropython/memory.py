@@ -6,14 +6,14 @@ import gc
 import sys
 
 _PACKAGE = "clawlite.core."
-# One text each: a short name in a list of them would be a string that stays for ever.  host/firmware.py enters groups of functions.
+# One text each: a short name in a list of them would be a string that stays for ever.  host/firmware/firmware.py enters groups of functions.
 _OCCASIONAL = " header seal handshake uri outlook approval misfit journal appendlog oldturns conversation memories memory_methods instant storelog storewrite storequery words record onrecord commands trace violation jsonvalue cborfault jsonfault loader shortage parts assemble begin settime lookup secretvalues "
 _STAGES = ""
 REMOTE = "remote tcp limits openai anthropic oauth2"        # what reaches providers, until the next turn
 
 
 def stage(name: str):
-    """Return the module *name*, one stage of a turn; the others are forgotten before it is loaded (host/stages.py)."""
+    """Return the module *name*, one stage of a turn; the others are forgotten before it is loaded (host/firmware/overlays.py)."""
     if name not in sys.modules:
         drop(_STAGES)
     return __import__(name)

@@ -1,6 +1,6 @@
 """Which parts of clawlite an image makes a board load: what assemble.py puts together, and what a flash brings into a slot.
 
-Both ask this one function; the host runs this file as it is (clawlite/host/slot.py).  A slot says in its file ``parts`` what it has.
+Both ask this one function; the host runs this file as it is (clawlite/host/firmware/slot.py).  A slot says in its file ``parts`` what it has.
 1. Numbers, not names: a name that MicroPython has seen stays in memory.  2. Loaded at the start, and dropped.
 """
 from clawlite.core.errors import ImageError, ImageMismatch
@@ -33,7 +33,7 @@ def parts(image) -> set:
             found.add(TLS)
         if image.size_of(SKILLS):
             found.add(SKILLED)
-        for number in image.agent.providers:        # as in core/chain.py, core/provider.py
+        for number in image.agent.providers:        # as in core/provider_order.py, core/provider.py
             if number < 2:
                 found.add(max(number, 0))
             elif GATEWAY not in found:

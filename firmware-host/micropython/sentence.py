@@ -3,7 +3,7 @@
     byte   length n, 1..255, of the sentence in UTF-8
     n      the sentence
 
-The linker writes that file, and calls ``sentence`` where the sources have the text (clawlite/host/sentences.py).
+The linker writes that file, and calls ``sentence`` where the sources have the text (clawlite/host/firmware/string_table.py).
 """
 _PATH = __file__.rpartition("/")[0] + "/sentences"
 

@@ -1,6 +1,6 @@
 """Questions to a board's stores: by key, by time, by words.  Loaded for one request, and dropped.
 
-1. The outcome is that of linux/memory_stores.py and memory_search.py, in the same order: without an index of words a Pi too scores each entry by
+1. The outcome is that of linux/memory/stores.py and linux/memory/search.py, in the same order: without an index of words a Pi too scores each entry by
    itself, each word of the question weighing the same (it does so up to 512 entries of a part).
 2. Cost: a question by words reads every entry of its part once; words are made only of those that may have one of the first three.
 3. An answer is bounded by what a board can say at once; ``truncated`` says that there is more.

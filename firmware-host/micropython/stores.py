@@ -77,7 +77,7 @@ class Stores:
         return place
 
     def run(self, verb: str, store, part, details) -> tuple:
-        """Return the outcome of a REMEMBER effect; the verbs are those of linux/memory_stores.py."""
+        """Return the outcome of a REMEMBER effect; the verbs are those of linux/memory/stores.py."""
         try:
             now = (self.epoch_s() or 0) * 1000
             if self.places is None:

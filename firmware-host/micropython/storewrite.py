@@ -1,6 +1,6 @@
 """What writes into a board's stores: store and compact.  Loaded for one request, and dropped.
 
-The verbs are those of linux/memory_stores.py, with the same outcomes.  What returns is in flash, whole, and survives a power cut.
+The verbs are those of linux/memory/stores.py, with the same outcomes.  What returns is in flash, whole, and survives a power cut.
 """
 import struct
 from binascii import crc32, unhexlify

@@ -1,4 +1,4 @@
-"""Words of a text, as linux/memory_search.py has them, where there is no unicodedata: runs of letters and digits, without case and marks.
+"""Words of a text, as linux/memory/search.py has them, where there is no unicodedata: runs of letters and digits, without case and marks.
 
 1. What this knows: ASCII; Latin-1 and Latin Extended-A; the case of Greek and Cyrillic, and their letters with marks; combining marks.
 2. All else from U+0080 on is a letter as it stands, but for punctuation, symbols and emoji, which part words.

@@ -13,13 +13,13 @@ from clawlite.core.agent import Agent
 from clawlite.core.image import CHANNELS, MEMORY
 from clawlite.core.meter import Meter
 from clawlite.core.session import Session
-from clawlite.linux.channels import Channels
-from clawlite.linux.files import open_image
-from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.channels.channels import Channels
+from clawlite.linux.files.files import open_image
+from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.core.memory_methods import Memories
-from clawlite.linux.memory_sql import Database
-from clawlite.linux.memory_box import Boxes
-from clawlite.linux.memory_stores import Stores
+from clawlite.linux.memory.database import Database
+from clawlite.linux.memory.encryption import Boxes
+from clawlite.linux.memory.stores import Stores
 
 EPOCH_S = 1_800_000_000         # what the agent's calendar says at the start: a whole minute
 

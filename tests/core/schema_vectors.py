@@ -1,4 +1,4 @@
-"""Schemas, their check programs and what they say of values; tests/host/test_schemas.py compiles them again."""
+"""Schemas, their check programs and what they say of values; tests/host/schema/test_schemas.py compiles them again."""
 
 # name, schema (JSON), program, [(value, the violation or None)]
 PROGRAMS = [

@@ -43,10 +43,10 @@ class Kept:
             from stores import Stores
             self.stores = Stores(self._agent, "/disk/memory.log", lambda: self._clock() // 1000 or None, 4096, (loads, dumps))
             return
-        from clawlite.linux.jsontext import dumps, loads
-        from clawlite.linux.memory_box import Boxes
-        from clawlite.linux.memory_sql import Database
-        from clawlite.linux.memory_stores import Stores
+        from clawlite.linux.io.jsontext import dumps, loads
+        from clawlite.linux.memory.encryption import Boxes
+        from clawlite.linux.memory.database import Database
+        from clawlite.linux.memory.stores import Stores
         if self.stores:
             self.stores.close()
         db = Database(self._folder.name)
@@ -64,7 +64,7 @@ class Kept:
             return self.stores.lasting(work, history, once)
         from clawlite.core.conversation import store_of
         from clawlite.core.memories import stores
-        from clawlite.linux.conversation import lasting
+        from clawlite.linux.memory.conversation import lasting
         image = self._agent.image
         return lasting(work, store_of(stores(image), image.agent.identity), history, self._agent.keep_bytes)
 

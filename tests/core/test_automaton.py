@@ -1,4 +1,4 @@
-"""The tables here were made by ``clawlite.host.automata``; tests/host/test_automata.py makes them again and compares."""
+"""The tables here were made by ``clawlite.host.schema.automata``; tests/host/schema/test_automata.py makes them again and compares."""
 import binascii
 
 from clawlite.core.automaton import search, validate

@@ -8,7 +8,7 @@ from clawlite.core.turn import Message
 try:
     from jsontext import loads
 except ImportError:                     # CPython
-    from clawlite.linux.jsontext import loads
+    from clawlite.linux.io.jsontext import loads
 
 
 def ask(events, meter=None, keep=2048, most=None):

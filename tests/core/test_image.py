@@ -3,7 +3,7 @@ import struct
 from binascii import crc32
 
 import transcripts
-from clawlite.core import encoder, seal
+from clawlite.core import encoder, image_signature
 from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.header import FORMAT, MAX_HEAD
 from clawlite.core.image import Image
@@ -89,7 +89,7 @@ def test_every_byte_that_is_flipped_is_found():
 
 def sealed(data, key=None):
     image = load(data)
-    seal.check(lambda offset, length: data[offset:offset + length], len(data), image.seal_at, key)
+    image_signature.check(lambda offset, length: data[offset:offset + length], len(data), image.seal_at, key)
 
 
 def test_the_digest_is_checked():
@@ -101,7 +101,7 @@ def test_the_digest_is_checked():
 def test_a_signature_is_checked():
     data = data_of("gates")[:-1]
     for key in (b"k", b"k" * 64, b"k" * 65):
-        signed = data + b"\x58\x20" + seal.sign(lambda offset, length: data[offset:offset + length], len(data), key)
+        signed = data + b"\x58\x20" + image_signature.sign(lambda offset, length: data[offset:offset + length], len(data), key)
         sealed(signed, key)
         sealed(signed)
         assert refused(sealed, signed, b"another") == "image: signed with another key than this device's"
@@ -114,7 +114,7 @@ def test_hmac_is_rfc_2104s():
             (b"Jefe", b"what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"),
             (b"\xaa" * 131, b"Test Using Larger Than Block-Size Key - Hash Key First",
              "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54")):
-        got = seal.sign(lambda offset, length: text[offset:offset + length], len(text), key)
+        got = image_signature.sign(lambda offset, length: text[offset:offset + length], len(text), key)
         assert "".join(["%02x" % b for b in got]) == digest
 
 

@@ -15,7 +15,7 @@ except ImportError:                     # the runner for MicroPython has the fol
 
 CODECS = [board]
 if sys.implementation.name != "micropython":
-    from clawlite.linux import jsontext as linux
+    from clawlite.linux.io import jsontext as linux
     CODECS.append(linux)
 
 

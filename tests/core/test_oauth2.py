@@ -2,7 +2,7 @@
 import transcripts
 from test_provider import Image, World, meter_of, ok, row
 from clawlite.core import effect as E
-from clawlite.core.chain import Chain
+from clawlite.core.provider_order import Chain
 from clawlite.core.history import History
 from clawlite.core.oauth2 import encoded
 from clawlite.core.turn import Message

@@ -1,7 +1,7 @@
 """A remote provider without a network: what goes out, what comes in, what is tried again, and what a person reads."""
 import transcripts
 from clawlite.core import effect as E
-from clawlite.core.chain import Chain
+from clawlite.core.provider_order import Chain
 from clawlite.core.errors import ClawError, ProviderError, QuotaExceeded
 from clawlite.core.history import History
 from clawlite.core.meter import Meter

@@ -2,10 +2,10 @@
 from clawlite.core.effect import KEEP
 from clawlite.core.errors import ApprovalDenied, ClawError, InternalError, InvalidParams, InvalidRequest, PolicyDenied, ToolTimeout
 from clawlite.core.image import IDEMPOTENT, READ_ONLY
-from clawlite.core.once import Once
-from clawlite.core.onrecord import fingerprint
-from clawlite.core.recall import KEPT_MS, Recall
-from clawlite.core.record import BEGIN, END, GONE, WAIT, age_s, last_of, line, parse, still
+from clawlite.core.idempotent_request import Once
+from clawlite.core.idempotency_journal import fingerprint
+from clawlite.core.idempotency import KEPT_MS, Recall
+from clawlite.core.idempotency_record import BEGIN, END, GONE, WAIT, age_s, last_of, line, parse, still
 from clawlite.core.tools import Result
 
 NOW = 1800000000

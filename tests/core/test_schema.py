@@ -1,4 +1,4 @@
-"""Check programs on every runtime; the vectors come from the compiler, see tests/host/test_schemas.py."""
+"""Check programs on every runtime; the vectors come from the compiler, see tests/host/schema/test_schemas.py."""
 import binascii
 import sys
 

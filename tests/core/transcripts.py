@@ -30,7 +30,7 @@ def decoder():
     if sys.implementation.name == "micropython":
         from jsontext import dumps, loads
     else:
-        from clawlite.linux.jsontext import dumps, loads
+        from clawlite.linux.io.jsontext import dumps, loads
     return loads, dumps
 
 

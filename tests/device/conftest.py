@@ -2,7 +2,7 @@
 import pytest
 from run_core_micropython import command
 
-from clawlite.host import firmware
+from clawlite.host.firmware import firmware
 
 
 def _command_or_skip(name: str, package: str) -> str:

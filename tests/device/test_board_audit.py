@@ -10,9 +10,12 @@ import pytest
 from agents import UUID, Agent, eventually, linux
 from secret_samples import samples
 
-from clawlite.host import board_fit, boards, build, manifest
-from clawlite.linux import auditfile
-from clawlite.linux.auditchain import verify
+from clawlite.host.boards import boards
+from clawlite.host.build import build
+from clawlite.host.fit import board_fit
+from clawlite.host.manifest import manifest
+from clawlite.linux.audit import files
+from clawlite.linux.audit.chain import verify
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -88,12 +91,12 @@ def call(agent, number: int, tool, arguments: dict = {}) -> dict:
 
 
 def verified(folder) -> dict:
-    lines, head, _ = auditfile.read(str(folder))
+    lines, head, _ = files.read(str(folder))
     return verify(lines, head, "audited")
 
 
 def lines(folder) -> list:
-    return list(auditfile.read(str(folder))[0])
+    return list(files.read(str(folder))[0])
 
 
 def records(folder) -> list:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from agents import UUID, Agent, linux
 
-from clawlite.host import build
+from clawlite.host.build import build
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

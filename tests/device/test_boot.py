@@ -8,9 +8,9 @@ from agents import Agent
 from slot_board import TOOLS, WINDOW, Board, contents_of_any, ready
 
 from clawlite.core.errors import ClawError
-from clawlite.host import flash
-from clawlite.host.flash_folder import Folder
-from clawlite.host.flash_plan import plan
+from clawlite.host.flash import flash
+from clawlite.host.flash.folder import Folder
+from clawlite.host.flash.plan import plan
 
 HEAP = "88k"                    # boot window, slots and a turn of the console: 64-bit words
 KEY = b"0123456789abcdef"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clawlite.host import build, firmware
+from clawlite.host.build import build
+from clawlite.host.firmware import firmware
 from llm_server import Server, calls, say
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,7 +91,10 @@ def test_what_a_person_types_is_checked(board, tmp_path):
 
 
 def test_a_board_without_the_abilities_is_refused_by_line(tmp_path):
-    from clawlite.host import board_fit, boards, compiler, manifest
+    from clawlite.host.boards import boards
+    from clawlite.host.compiler import compiler
+    from clawlite.host.fit import board_fit
+    from clawlite.host.manifest import manifest
     with Server([]) as server:
         project(tmp_path, server, "prompt_injection: { detection: hybrid }")
     text = (tmp_path / "claw.yaml").read_text()

@@ -218,7 +218,7 @@ def test_the_gateway_sets_a_clock_that_nobody_has_set(micropython, tmp_path, por
 
 
 def test_it_works_as_it_is_flashed(micropython, mpy_cross, tmp_path, port):
-    from clawlite.host import firmware
+    from clawlite.host.firmware import firmware
     secret = token(tmp_path)
     firmware.build(tmp_path / "tree", mpy_cross)
     with Server([calls(("look", {"where": "bed 2"})), say(ANSWER)]) as server:

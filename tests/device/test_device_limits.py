@@ -8,7 +8,7 @@ import pytest
 from agents import INITIALIZE, Agent, board, tool_call
 from limited import calls, make
 
-from clawlite.host import firmware
+from clawlite.host.firmware import firmware
 
 HEAP = "96k"                    # 40 calls, each counted in a file: 64-bit unix port, linked modules
 

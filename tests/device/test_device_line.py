@@ -9,7 +9,7 @@ from line_host import SEED, Host
 
 from clawlite.core.frame import RECORD
 from clawlite.core.line import DOWN, UP
-from clawlite.host.build import build_beside
+from clawlite.host.build.build import build_beside
 
 CLAW = '''claw: "0.3.0"
 kind: Claw

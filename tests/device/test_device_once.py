@@ -1,4 +1,4 @@
-"""Requests that come twice, and kill -9, on MicroPython: what tests/linux/test_once.py holds a Pi to."""
+"""Requests that come twice, and kill -9, on MicroPython: what tests/linux/runtime/test_once.py holds a Pi to."""
 import json
 import random
 import select
@@ -6,7 +6,7 @@ import select
 import pytest
 from agents import UUID, Agent, board, tool_call
 
-from clawlite.host.build import build_beside
+from clawlite.host.build.build import build_beside
 
 CLAW = """\
 claw: "0.3.0"

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from clawlite.host import build
+from clawlite.host.build import build
 from llm_server import FAULTS, Server, calls, say
 
 HEAP = "104k"                   # a streaming turn with one tool call and a 12 KB answer: 64-bit unix port, linked modules

@@ -21,7 +21,7 @@ def images(tmp_path_factory):
 @pytest.fixture(scope="session")
 def compiled(mpy_cross, tmp_path_factory):
     """Return the folders with what a board gets: linked, ``.mpy`` at -O3."""
-    from clawlite.host import firmware
+    from clawlite.host.firmware import firmware
     tree = tmp_path_factory.mktemp("mpy")
     firmware.build(tree, mpy_cross)
     return [tree]
@@ -351,13 +351,13 @@ def test_tools_py_must_be_the_one_that_was_built(device, flash, change, said):
 
 def test_an_image_that_needs_more_is_refused_by_name(device, images, flash):
     from clawlite.core.image import Image
-    from clawlite.host import imagefile
+    from clawlite.host.image import image_file
     data = images["bench"].read_bytes()
     image = Image(lambda offset, length: data[offset:offset + length], len(data))
-    sections = {number: image.part(number, 0, image.size_of(number)) if number in imagefile.RAW else image.section(number)
+    sections = {number: image.part(number, 0, image.size_of(number)) if number in image_file.RAW else image.section(number)
                 for number in image.sections()}
     (flash("bench") / "claw.cbor").write_bytes(
-        imagefile.write(sections, image.compiler, image.requires + ["wings"], image.sources, image.companions))
+        image_file.write(sections, image.compiler, image.requires + ["wings"], image.sources, image.companions))
     with device("bench") as agent:
         agent.end()
         assert agent.wait() == 2 and "needs wings, which this board does not have" in agent.errors()

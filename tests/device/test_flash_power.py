@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flash_model import Model
 
-from clawlite.host.flash_plan import Contents
+from clawlite.host.flash.plan import Contents
 
 HERE = Path(__file__).parent
 BOOT = HERE.parents[1] / "firmware-host/micropython/boot"

@@ -8,7 +8,9 @@ import subprocess
 
 import pytest
 
-from clawlite.host import bench_agent, build, firmware
+from clawlite.host.bench import agent
+from clawlite.host.build import build
+from clawlite.host.firmware import firmware
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # 1,000 calls of an agent with 20 tools and 30 rules, 64-bit unix port.  65 KiB is the least that does them all: it was 64
@@ -60,9 +62,9 @@ def without_time(message):
 
 
 def test_a_thousand_calls_fit_the_promised_heap(board, tmp_path):
-    bench_agent.write(str(tmp_path))
+    agent.write(str(tmp_path))
     build.build_beside(str(tmp_path))
-    lines, call = bench_agent.opening(), json.loads(bench_agent.call_line())
+    lines, call = agent.opening(), json.loads(agent.call_line())
     for number in range(1000):
         call["id"] = number
         call["params"]["context"]["request_id"] = f"00000000-0000-4000-8000-{number:012d}"

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from clawlite.host import firmware
+from clawlite.host.firmware import firmware
 
 HEAP = 15360                    # bytes: the five modules and one end, on the 64-bit unix port
 

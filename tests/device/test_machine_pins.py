@@ -7,7 +7,7 @@ import pytest
 from agents import BOARD, ROOT, Agent, board, eventually, tool_call
 
 from clawlite.core import pins
-from clawlite.host.build import build_beside
+from clawlite.host.build.build import build_beside
 
 MODULES = Path(__file__).parent / "modules"
 MANIFEST = """\

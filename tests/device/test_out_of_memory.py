@@ -7,8 +7,8 @@ import threading
 import pytest
 from agents import INITIALIZE, tool_call
 
-from clawlite.host import bench_heap
-from clawlite.host.build import build_beside
+from clawlite.host.bench import heap as bench_heap
+from clawlite.host.build.build import build_beside
 
 HEAPS = range(52, 112, 4)       # KiB: from what does not start to what has room for it all
 LARGE = "green " * 600

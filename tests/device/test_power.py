@@ -21,10 +21,12 @@ from llm_server import Server
 from talking_board import answer, project, shown, turns
 
 import clawlite.core
-from clawlite.host import build, firmware, flash
-from clawlite.host.data import firmware_dir
-from clawlite.linux import auditfile
-from clawlite.linux.auditchain import verify
+from clawlite.host.build import build
+from clawlite.host.firmware import firmware
+from clawlite.host.flash import flash
+from clawlite.host.base.data import firmware_dir
+from clawlite.linux.audit import files
+from clawlite.linux.audit.chain import verify
 
 HERE = Path(__file__).parent
 TEXTS = [text + " " + "words " * 18 + "end" for text in ("one", "look at bed 2", "three", "four", "five", "six", "seven", "eight", "nine", "ten")]
@@ -320,7 +322,7 @@ def kept(power, server, disk: bytes, question: str) -> list:
     folder.mkdir()
     for name, data in json.loads(shown.stdout).items():
         (folder / name).write_bytes(base64.b64decode(data))
-    lines, head, _ = auditfile.read(str(folder))
+    lines, head, _ = files.read(str(folder))
     lines = list(lines)
     found = verify(lines, head, "garden")
     assert found["ok"], found

@@ -11,8 +11,10 @@ import pytest
 from slot_board import TOOLS, WINDOW, Board, contents_of_any, ready
 
 from clawlite.core.image import Image
-from clawlite.host import bench_agent, bench_heap, firmware, new, slot
-from clawlite.host.build import build_beside
+from clawlite.host.bench import agent as bench_agent, heap
+from clawlite.host.firmware import firmware, slot
+from clawlite.host.projects import new
+from clawlite.host.build.build import build_beside
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 AGENTS = ("greenhouse", "gates", "guarded", "least", "memory", "skills")
@@ -96,16 +98,16 @@ def test_the_agent_of_the_benchmarks(played, tmp_path):
     assert own == whole and len(own) == 5
 
 
-@pytest.mark.parametrize("api", bench_heap.APIS, ids=lambda api: api[1])
+@pytest.mark.parametrize("api", heap.APIS, ids=lambda api: api[1])
 def test_a_turn_with_a_provider(played, api, tmp_path):
-    with bench_heap.Server(*api[2]()) as server:
+    with heap.Server(*api[2]()) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         (tmp_path / "project").mkdir()
-        bench_heap.project(str(tmp_path / "project"), api[1], server.server_address[1])
+        heap.project(str(tmp_path / "project"), api[1], server.server_address[1])
         build_beside(str(tmp_path / "project"))
         whole, own = played(tmp_path / "project", "how is it?\n/status\n/trace\n", BOARD_KEY="key")
         server.shutdown()
-    assert own == whole and any(bench_heap.TEXT.strip()[:40] in line for line in own)
+    assert own == whole and any(heap.TEXT.strip()[:40] in line for line in own)
 
 
 @pytest.fixture

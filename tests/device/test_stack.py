@@ -11,11 +11,13 @@ from sims import Client, simulated
 
 from clawlite.core.cbor import MAX_DEPTH
 from clawlite.core.errors import ClawError, unexpected
-from clawlite.host import board_stack, build, new
-from clawlite.host.imagefile import encode
+from clawlite.host.build import build
+from clawlite.host.fit import stack
+from clawlite.host.projects import new
+from clawlite.host.image.image_file import encode
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PICO = board_stack.scaled(board_stack.PICO)     # of it, a quarter stays free
+PICO = stack.scaled(stack.PICO)     # of it, a quarter stays free
 RECURSE = """
 def deep(n):
     global most
@@ -59,12 +61,12 @@ print(depth)
 
 def run(micropython, folder, script: str, free: int, *arguments, path: str = ".frozen"):
     (folder / "script.py").write_text(script)
-    return subprocess.run([micropython, *board_stack.arguments(free), folder / "script.py", *map(str, arguments)],
+    return subprocess.run([micropython, *stack.arguments(free), folder / "script.py", *map(str, arguments)],
                           capture_output=True, text=True, timeout=300, env={"MICROPYPATH": path})
 
 
 def test_a_plain_function_calls_itself_as_often_as_on_an_rp2040(micropython, tmp_path):
-    whole = run(micropython, tmp_path, RECURSE, board_stack.scaled(board_stack.PICO, 0)).stdout
+    whole = run(micropython, tmp_path, RECURSE, stack.scaled(stack.PICO, 0)).stdout
     depth, error = whole.split(maxsplit=1)
     assert 28 <= int(depth) <= 31 and error == "maximum recursion depth exceeded\n", whole      # measured on rp2: 30
 
@@ -84,10 +86,10 @@ def test_a_program_ends_as_without(micropython, tmp_path):
         assert ("ValueError: so" in done.stderr) == (code == 1)
 
 
-@pytest.mark.parametrize("size", (board_stack.LEAST - 1, board_stack.MOST + 1))
+@pytest.mark.parametrize("size", (stack.LEAST - 1, stack.MOST + 1))
 def test_a_size_that_the_unix_port_cannot_stand_for_is_refused(size):
     with pytest.raises(ClawError, match="expected 4096 to 45056"):
-        board_stack.checked(size)
+        stack.checked(size)
 
 
 @pytest.mark.parametrize("container", ("array", "map"))
@@ -113,7 +115,7 @@ def greenhouse(tmp_path_factory):
 
 def talked(micropython, tree, image, folder, free: int):
     shutil.copytree(os.path.dirname(image), folder / "agent")
-    return subprocess.run([micropython, *board_stack.arguments(free), tree / "start.py", folder / "agent/claw.cbor"], input=DIALOGUE,
+    return subprocess.run([micropython, *stack.arguments(free), tree / "start.py", folder / "agent/claw.cbor"], input=DIALOGUE,
                           capture_output=True, timeout=300, env={"MICROPYPATH": f"{tree}:.frozen"})
 
 
@@ -143,7 +145,7 @@ def test_the_whole_boot_has_a_quarter_of_a_picos_stack_free(micropython, mpy_cro
     board = slot_board.Board(slot_board.contents_of_any(tmp_path), tmp_path)
     board.flash("1.0.0")
     (tmp_path / "start.py").write_text(slot_board.START)
-    done = subprocess.run([micropython, *board_stack.arguments(PICO), tmp_path / "start.py", board.root], input=b"hello\n", capture_output=True,
+    done = subprocess.run([micropython, *stack.arguments(PICO), tmp_path / "start.py", board.root], input=b"hello\n", capture_output=True,
                           timeout=300, env={"MICROPYPATH": ".frozen"})
     assert (done.stdout.decode(), done.stderr) == (slot_board.WINDOW + slot_board.ready("1.0.0"), b"")
 

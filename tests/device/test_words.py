@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from clawlite.linux.memory_search import words
+from clawlite.linux.memory.search import words
 
 BOARD = Path(__file__).parents[2] / "firmware-host/micropython"
 SPANS = ((1, 0x180), (0x218, 0x21C), (0x300, 0x34F), (0x350, 0x370), (0x386, 0x387), (0x388, 0x38B), (0x38E, 0x3A2), (0x3A3, 0x3CF), (0x400, 0x460),

@@ -9,9 +9,13 @@ import pytest
 import words32
 from agents import INITIALIZE, UUID, Agent
 
-from clawlite.host import bench_agent, bench_micropython, board_files, board_heap, boards, firmware, new, slot
-from clawlite.host.build import build_beside
-from clawlite.host.flash_plan import FILES, file_list
+from clawlite.host.bench import agent, micropython as bench_micropython
+from clawlite.host.boards import boards
+from clawlite.host.firmware import board_files, firmware, slot
+from clawlite.host.fit import heap
+from clawlite.host.projects import new
+from clawlite.host.build.build import build_beside
+from clawlite.host.flash.plan import FILES, file_list
 
 WITHIN = 0.15
 ABOVE = 0.2                     # too much is the better mistake: a board that holds less still runs
@@ -46,7 +50,7 @@ def agents(tmp_path_factory):
         new.new(str(folder / name), name, None, None, False)
         build_beside(str(folder / name))
     (folder / "bench").mkdir()
-    build_beside(bench_agent.write(str(folder / "bench")))
+    build_beside(agent.write(str(folder / "bench")))
     reflex = "".join(RULE % (number, number) for number in range(20))
     words32.project(folder / "rules", clawlite_toml='reflex = "reflex.toml"\n', reflex_toml=reflex)
     words32.project(folder / "tools", words32._CLAW % "reflex" + words32._ALLOW % ("allow", ""), clawlite_toml='reflex = "reflex.toml"\n',
@@ -72,7 +76,7 @@ def test_the_heap_that_is_held_is_what_is_said(board, agents, name, bits):
     if bits == 32 and words32.missing():
         pytest.skip(words32.missing())
     folder = agents[name]
-    said = board_heap.held((folder / "claw.cbor").read_bytes(), words32.source(folder), bits)
+    said = heap.held((folder / "claw.cbor").read_bytes(), words32.source(folder), bits)
     measured = words32.measure(board, folder, bits)["after"]
     assert -WITHIN * measured <= said - measured <= ABOVE * measured, \
         f"said {said}, measured {measured}; python tests/words32.py measures the code again"
@@ -84,7 +88,7 @@ def test_a_turn_works_in_the_heap_that_is_said(board, agents, name):
     folder = agents[name]
     data, tools_py = (folder / "claw.cbor").read_bytes(), words32.source(folder)
     start = words32.measure(board, folder, 64)["start"]
-    size = board_heap.needed(data, tools_py, 64) + start
+    size = heap.needed(data, tools_py, 64) + start
     done = subprocess.run([words32.command("micropython"), "-X", f"heapsize={size}", board / "start.py", folder / "claw.cbor"],
                           capture_output=True, text=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
     assert done.returncode == 0 and '"after"' in done.stdout, done.stderr[-500:]
@@ -98,7 +102,7 @@ CORTEX_M3 = {"greenhouse": 77496, "chat": 57496, "blink": 65304}
 def test_no_less_is_said_than_a_cortex_m3_needed(tmp_path, name):
     new.new(str(tmp_path / name), name, offline=name != "blink")
     image = Path(build_beside(str(tmp_path / name)))
-    assert CORTEX_M3[name] <= board_heap.needed(image.read_bytes(), words32.source(image.parent), 32) < 1.35 * CORTEX_M3[name]
+    assert CORTEX_M3[name] <= heap.needed(image.read_bytes(), words32.source(image.parent), 32) < 1.35 * CORTEX_M3[name]
 
 
 @pytest.mark.parametrize("name", ["greenhouse", "blink"])
@@ -126,7 +130,7 @@ def test_calls_with_request_ids_work_in_the_heap_that_is_said(board, tmp_path):
     """Half of them go on record; beyond the 64 that are remembered those are refused, and none for memory."""
     image = Path(bench_micropython.mixed(str(tmp_path)))
     count, most = bench_micropython.MIXED, bench_micropython.RECORDED
-    done = subprocess.run([*within(board, image, tmp_path), "--stdio"], input=bench_agent.opening() + b"".join(bench_micropython.mixed_lines(count)),
+    done = subprocess.run([*within(board, image, tmp_path), "--stdio"], input=agent.opening() + b"".join(bench_micropython.mixed_lines(count)),
                           capture_output=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
     answers = [json.loads(line) for line in done.stdout.splitlines()][2:]
     codes = [answer["error"]["code"] for answer in answers if "error" in answer]
@@ -139,7 +143,7 @@ def within(board, image: Path, folder: Path) -> list:
     for path in image.parent.glob("calls.*"):
         path.unlink()
     (folder / "main_of.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
-    size = board_heap.needed(image.read_bytes(), words32.source(image.parent), 64) + start
+    size = heap.needed(image.read_bytes(), words32.source(image.parent), 64) + start
     return [words32.command("micropython"), "-X", f"heapsize={size}", folder / "main_of.py", image]
 
 
@@ -148,7 +152,7 @@ def test_requests_to_stores_work_in_the_heap_that_is_said(board, tmp_path):
     image = tmp_path / "claw.cbor"
     image.write_bytes((GOLDEN / "memory/claw.cbor").read_bytes())
     (tmp_path / "main_of.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
-    size = board_heap.needed(image.read_bytes(), "", 64) + words32.measure(board, image.parent, 64)["start"]
+    size = heap.needed(image.read_bytes(), "", 64) + words32.measure(board, image.parent, 64)["start"]
     image.with_name("memory-ea6d3435.log").unlink(missing_ok=True)
 
     def store(number: int, *contents) -> tuple:
@@ -210,7 +214,7 @@ def test_the_flash_is_what_is_said(micropython, mpy_cross, agents, name, profile
     slots.append(tmp_path / FILES)
     done = subprocess.run([micropython, "-X", "heapsize=8m", tmp_path / "flash.py", *slots], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    said = board_heap.flash((folder / "claw.cbor").read_bytes(), words32.source(folder), there)
+    said = heap.flash((folder / "claw.cbor").read_bytes(), words32.source(folder), there)
     assert abs(said - int(done.stdout)) <= WITHIN * int(done.stdout), (said, done.stdout)
 
 
@@ -225,14 +229,14 @@ def test_the_heap_that_is_held_with_real_pins_and_a_radio(with_stand_ins, agents
     if bits == 32 and words32.missing():
         pytest.skip(words32.missing())
     folder = agents[name]
-    said = board_heap.held((folder / "claw.cbor").read_bytes(), words32.source(folder), bits, boards.profile("pico-w"))
+    said = heap.held((folder / "claw.cbor").read_bytes(), words32.source(folder), bits, boards.profile("pico-w"))
     measured = words32.measure(with_stand_ins, folder, bits)["after"]
     assert -WITHIN * measured <= said - measured <= ABOVE * measured, \
         f"said {said}, measured {measured}; python tests/words32.py measures the code again"
 
 
 def test_every_part_of_the_code_has_its_sizes():
-    sizes = board_heap.sizes()
+    sizes = heap.sizes()
     parts = {"agent", "anthropic", "audit", "gateway", "guard", "injection", "lan", "leaks", "limits", "log", "machinepins", "memory", "openai", "pins", "reflex", "remote",
              "replay", "skills", "tools", "wifi"}
     assert set(sizes) == {"32", "64", "flash"} and set(sizes["32"]) == set(sizes["64"]) == parts
@@ -242,6 +246,6 @@ def test_every_part_of_the_code_has_its_sizes():
 
 def test_the_files_of_the_table_are_those_that_there_are():
     """The estimate of flash chooses among them as a flash does; a few may have come or gone since ``python tests/words32.py`` wrote them."""
-    table, there = board_heap.sizes()["flash"], slot.ways()
+    table, there = heap.sizes()["flash"], slot.ways()
     assert set(table["sizes"]) == {f"{name}.mpy" for name in table["ways"]} | {"sentences"}
     assert sum(table["ways"].get(name) != ways for name, ways in there.items()) + len(set(table["ways"]) - set(there)) <= len(there) // 20

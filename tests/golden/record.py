@@ -12,7 +12,9 @@ import tempfile
 HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent / "core")]
 
-from clawlite.host import compiler, manifest, new       # noqa: E402
+from clawlite.host.compiler import compiler
+from clawlite.host.manifest import manifest
+from clawlite.host.projects import new       # noqa: E402
 import transcripts                                           # noqa: E402
 
 

@@ -7,8 +7,8 @@ from clawlite.core.console import Console
 from clawlite.core.errors import ProviderError
 from clawlite.core.meter import Meter
 from clawlite.core.session import Session
-from clawlite.linux.files import open_image
-from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.files.files import open_image
+from clawlite.linux.io.jsontext import dumps, loads
 
 
 class Clockwork:

@@ -84,7 +84,7 @@ def build(folder: Path, *providers, reflex: str = None, personality: str = "You 
     settings     more of clawlite.toml; tools: tools.py;  more: of the manifest's spec
     rate_limits, blocks  of its policy;  stores: of its Memory, None for no Memory;  context_files: of its Identity
     """
-    from clawlite.host.build import build_beside
+    from clawlite.host.build.build import build_beside
     folder.mkdir(parents=True, exist_ok=True)
     chain = [dict(spec) for spec in providers]
     if reflex is not None:

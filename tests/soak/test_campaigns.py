@@ -20,7 +20,7 @@ from clawlite.core import cbor
 from clawlite.core.errors import CBORError, ParseError
 from clawlite.core.frame import Framer
 from clawlite.core.image import Image
-from clawlite.linux import jsontext
+from clawlite.linux.io import jsontext
 
 pytestmark = pytest.mark.soak
 

@@ -8,8 +8,8 @@ from agents import Agent, eventually, linux
 from gateways import KEY, LineBoard, Peer, project, serve
 from llm_server import Server, say
 
-from clawlite.host import gateway as gateways
-from clawlite.host.gateway_images import Images
+from clawlite.host.gateway import gateway as gateways
+from clawlite.host.gateway.images import Images
 
 pytestmark = pytest.mark.soak
 COUNT, FIRST = 100, 10

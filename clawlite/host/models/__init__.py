@@ -1,5 +1,9 @@
-"""Typed models of the CKP primitives, one module a kind, and the table of kinds."""
-from clawlite.host import kinds
+"""The primitives of CKP as typed models, and the check of plain data against them.
+
+Imports: base, schema.
+Used by: bench, boards, channels, documents, manifest, memory, policy, providers, tools.
+"""
+from clawlite.host.base import kinds
 from clawlite.host.models.channel import ChannelSpec
 from clawlite.host.models.identity import IdentitySpec
 from clawlite.host.models.memory import MemorySpec

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from clawlite.host.models.common import Count, Strict, Text
-from clawlite.host.problems import quoted
+from clawlite.host.base.problems import quoted
 
 # the one field that each access control mode takes (5.3, normative: a field of another mode is an error)
 MODE_FIELD = {"open": None, "allowlist": "allowed_ids", "pairing": "pairing", "role-based": "roles"}

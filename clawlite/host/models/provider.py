@@ -2,7 +2,7 @@
 from typing import Literal
 
 from clawlite.host.models.common import URI, Amount, Count, Ratio, Strict, Text
-from clawlite.host.problems import shown
+from clawlite.host.base.problems import shown
 
 Backoff = Literal["exponential", "linear", "constant"]
 

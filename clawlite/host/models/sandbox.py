@@ -2,8 +2,8 @@
 from typing import Literal
 
 from clawlite.host.models.common import Amount, Strict
-from clawlite.host.problems import quoted
-from clawlite.host.schema_rules import pattern_error
+from clawlite.host.base.problems import quoted
+from clawlite.host.schema.validity import pattern_error
 
 # the runtime that a level implies when none is named (0.3.0: SHOULD be inferred)
 RUNTIME = {"none": "native", "process": "native", "wasm": "wasmtime", "container": "docker", "vm": "firecracker"}

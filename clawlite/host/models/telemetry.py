@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from clawlite.host.models.common import Count, Ratio, Strict, Text
-from clawlite.host.problems import quoted
+from clawlite.host.base.problems import quoted
 
 NEEDED = {"otlp": "endpoint", "webhook": "endpoint", "file": "path", "sqlite": "path"}
 

@@ -9,7 +9,7 @@ import re
 import msgspec
 from msgspec import inspect
 
-from clawlite.host.problems import did_you_mean, one_of, quoted, shown
+from clawlite.host.base.problems import did_you_mean, one_of, quoted, shown
 
 
 def convert(value: object, struct: type, report):

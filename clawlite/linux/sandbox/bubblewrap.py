@@ -10,8 +10,8 @@ import os
 import sys
 
 from clawlite.core.errors import ParseError
-from clawlite.linux.jsontext import dumps, loads
-from clawlite.linux.sandbox import namespaces, probe, seccomp, spawn, syscalls, warden
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.sandbox import namespaces, probe, seccomp, spawn, supervisor, syscalls
 from clawlite.linux.sandbox.plan import PATH
 
 _ARGUMENTS = ("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--die-with-parent",
@@ -84,11 +84,11 @@ def main():
     for fd in sorted(hello["fds"]) + [os.sysconf("SC_OPEN_MAX")]:
         os.closerange(last + 1, fd)
         last = fd
-    warden.bring(hello)
+    supervisor.bring(hello)
     namespaces.base(os.getuid(), os.getgid(), hello["python"])
     syscalls.drop_bounding()
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     try:
-        warden.wait(*hello["fds"], hello["found"], None, seccomp.Filters(syscalls.MACHINE, False), None, None)
+        supervisor.wait(*hello["fds"], hello["found"], None, seccomp.Filters(syscalls.MACHINE, False), None, None)
     finally:
         os._exit(70)

@@ -12,7 +12,7 @@ import sys
 import _socket
 
 from clawlite.core.errors import ClawError, SandboxDenied
-from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.sandbox import landlock, limits, namespaces, plan as plans, seccomp, syscalls
 
 PART = 32768                    # bytes of one message

@@ -16,10 +16,11 @@ import _socket
 
 from clawlite.core.errors import ClawError, Denied, InvalidParams, ParseError, ProviderError, QuotaExceeded, SandboxDenied, ToolTimeout
 from clawlite.core.handlers import question
-from clawlite.linux.jsontext import dumps, loads
+from clawlite.linux.files.workspace import NOBODY
+from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.sandbox import plan as plans, spawn
-from clawlite.linux.sandbox.planned import Planned
-from clawlite.linux.wire import now_ms as clock
+from clawlite.linux.sandbox.plan_cache import Planned
+from clawlite.linux.io.stdio import now_ms as clock
 
 MAX_CALLS = 16
 MAX_QUEUE = 64                  # calls that wait for one of those to end; each holds its arguments
@@ -27,7 +28,6 @@ MAX_RESULT = 4194304            # bytes of JSON that a function may return, wher
 MAX_MESSAGE = 65536
 MAX_MESSAGE_TEXT = 4000         # characters of an error's message, and of its hint
 LATE_MS = 3000                  # a warden that says nothing for so long after the end of its time is ended with its sandbox
-NOBODY = 65534
 _FLAGS = _socket.MSG_CMSG_CLOEXEC | _socket.MSG_DONTWAIT
 _ERRORS = {cls.code: cls for cls in (ClawError, Denied, SandboxDenied, InvalidParams, ToolTimeout, ProviderError, QuotaExceeded)}
 
@@ -363,7 +363,7 @@ class Engine:
 
 
 def _not_run(message: str, hint: str):
-    from clawlite.core.onrecord import not_run
+    from clawlite.core.idempotency_journal import not_run
     return not_run(message, hint)
 
 

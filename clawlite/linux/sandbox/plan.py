@@ -1,6 +1,6 @@
 """From a profile to a plan: real paths, limits and the environment of one call, as plain values for the server and the warden.
 
-1. /workspace is the folder that linux/workspace.py names; other paths are real.  Links in them are followed here,
+1. /workspace is the folder that linux/files/workspace.py names; other paths are real.  Links in them are followed here,
    once, before the child exists: inside there are only real paths.
 2. A denied path wins over every mount.  What is hidden (state, secrets) is denied too, but for the workspace inside it.
 """
@@ -34,7 +34,7 @@ class Refused(Exception):
 def workspace_of(profile, folder: str, real=os.path.realpath) -> tuple:
     """Return (real folder behind /workspace, writable) for *profile*, or (None, False) when it shows none.
 
-    folder  where /workspace leads (linux/workspace.py decides): the agent's own, or the first writable mount
+    folder  where /workspace leads (linux/files/workspace.py decides): the agent's own, or the first writable mount
     real    ``os.path.realpath``, or one that remembers
     """
     if profile.files == DENY:

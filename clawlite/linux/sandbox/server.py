@@ -20,8 +20,9 @@ import warnings                 # noqa: F401
 
 import _socket
 
-from clawlite.linux.jsontext import dumps
-from clawlite.linux.sandbox import bubblewrap, cgroups, limits, namespaces, probe, seccomp, syscalls, warden, watch
+from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.sandbox import (bubblewrap, cgroups, limits, namespaces, probe, seccomp,
+                                    supervisor, syscalls, watch)
 
 MAX_MESSAGE = 65536
 MAX_WASTED = 3
@@ -42,7 +43,7 @@ def main():
         signal.signal(number, signal.SIG_IGN)
     os.setsid()
     hello = marshal.loads(control.recv(MAX_MESSAGE))
-    warden.bring(hello)
+    supervisor.bring(hello)
     wrap = hello["bubblewrap"]
     if wrap is None:
         found = probe.look(hello["uid"])
@@ -120,7 +121,7 @@ class _Server:
                 os.close(self._life[1])
                 for fd in self._running:
                     os.close(fd)
-                warden.wait(self._control.detach(), self._taken[1], self._life[0], self._found, self._uid, self._filters,
+                supervisor.wait(self._control.detach(), self._taken[1], self._life[0], self._found, self._uid, self._filters,
                             self._groups, group)
             finally:
                 os._exit(70)
@@ -180,7 +181,7 @@ def _refuse_all(control, found: dict):
     """Where nothing can be confined: say so to every call, until the agent goes."""
     reason = "this machine does not let a process be confined: %s" % ", ".join(found["missing"])
     while True:
-        call = warden.take(control)
+        call = supervisor.take(control)
         if call is None:
             return
         fds = call[0]

@@ -10,7 +10,7 @@ import select
 import signal
 import time
 
-from clawlite.linux import room
+from clawlite.linux.files import quota
 from clawlite.linux.sandbox import limits
 from clawlite.linux.sandbox.removal import remove
 
@@ -136,7 +136,7 @@ class Watch:
             over = "max_processes"
         elif self._folder is not None and limits.is_more(self._folder, pids, self._plan["tmp_mb"] << 20):
             over = "/tmp"
-        elif self._room is not None and room.size(workspace(self._plan)) > self._room:
+        elif self._room is not None and quota.size(workspace(self._plan)) > self._room:
             over = "max_size_mb"
         self._look_at = now + max(limits.TICK_MS / 1000, 8 * (time.process_time() - start))      # a look at much takes long
         self._ended = self._ended or over

@@ -42,7 +42,7 @@ def test_a_file_tool_does_not_see_the_state(wide, path):
     mounts = [[str(wide.folder), True]]
     for name, more in (("read-file", {}), ("write-file", {"content": "x"}), ("list-directory", {})):
         asked = {"name": name, "arguments": dict(more, path=path.format(folder=wide.folder)), "files": [2, mounts, []], "hidden": [str(wide.folder / "state")]}
-        good, value = wide.run(["builtin", "clawlite.linux.builtin_files", "run_inside", asked], mounts=mounts)
+        good, value = wide.run(["builtin", "clawlite.linux.tools.file_tools", "run_inside", asked], mounts=mounts)
         assert not good and value[0] == "SandboxDenied", value
 
 

@@ -82,7 +82,7 @@ def test_what_waits_in_sockets_has_an_end(place):
 
 def test_a_function_and_a_file_tool_run(place):
     assert place.python("    return sorted(os.listdir('.'))\n") == ["hello", "private"]
-    good, value = place.run(["builtin", "clawlite.linux.builtin_files", "run_inside", {"name": "read-file", "arguments": {"path": "hello"},
+    good, value = place.run(["builtin", "clawlite.linux.tools.file_tools", "run_inside", {"name": "read-file", "arguments": {"path": "hello"},
                                                                                        "files": [2, [["/workspace", True]], []], "hidden": []}])
     assert good and value == {"text": "hello-benign"}, value
 

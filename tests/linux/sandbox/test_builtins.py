@@ -16,7 +16,7 @@ class Tools:
         """Return the text, or the class of the error."""
         asked = {"name": name, "arguments": arguments, "files": [2, self.mounts, self.denied + ["/workspace/private"]],
                  "hidden": [str(self.place.folder / "state")]}
-        good, value = self.place.run(["builtin", "clawlite.linux.builtin_files", "run_inside", asked], mounts=self.mounts, denied=self.denied)
+        good, value = self.place.run(["builtin", "clawlite.linux.tools.file_tools", "run_inside", asked], mounts=self.mounts, denied=self.denied)
         self.said = None if good else value[2]
         return value["text"] if good else value[0]
 

@@ -5,8 +5,8 @@ import socket
 import pytest
 from sandbox_places import host
 
-from clawlite.linux.sandbox import held, watch
-from clawlite.linux.sandbox.held import Held
+from clawlite.linux.sandbox import memory_accounting, watch
+from clawlite.linux.sandbox.memory_accounting import Held
 
 # Each holds much more than 64 MB beside what it has mapped, by what it is counted as, and waits to be ended.
 COUNTED = {
@@ -200,7 +200,7 @@ def test_what_lies_in_swap_is_counted():
 def test_a_call_that_ends_at_once_waits_for_no_look(monkeypatch):
     """Reading /proc/locks makes the kernel wait 5 to 15 ms for all processors: three times what a short command takes."""
     read = []
-    monkeypatch.setattr(held, "_lines", lambda path, mark, most: read.append(path) or 0)
+    monkeypatch.setattr(memory_accounting, "_lines", lambda path, mark, most: read.append(path) or 0)
     plan = {"memory_mb": 256, "profile": "L", "network": 0, "allowed": [], "max_open_files": 100, "relaxed": [], "kept": ["max_processes"],
             "max_processes": None, "cpu_shares": None, "room": None, "timeout_ms": None, "max_output_bytes": 0}
     memory = Held(plan)

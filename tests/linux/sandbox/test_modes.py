@@ -40,7 +40,7 @@ def test_functions_and_file_tools_do_so_too(place):
     hello = place.folder / "ws" / "hello"
     os.chmod(hello, 0o640)
     files = [2, [[str(place.folder / "ws"), True]], []]
-    good, value = place.run(["builtin", "clawlite.linux.builtin_files", "run_inside", {"name": "edit-file", "arguments": {
+    good, value = place.run(["builtin", "clawlite.linux.tools.file_tools", "run_inside", {"name": "edit-file", "arguments": {
         "path": "hello", "old_text": "hello", "new_text": "hello"}, "files": files, "hidden": []}], mounts=files[1])
     assert good and hello.stat().st_mode & 0o777 == 0o640 and hello.read_text() == "hello-benign"
 

@@ -10,7 +10,7 @@ from mounted import mounted
 from sandbox_places import host
 from sandboxes import WAIT_S
 
-from clawlite.linux.mounts import Table
+from clawlite.linux.files.mounts import Table
 from clawlite.linux.sandbox import names
 
 PLACES = ["N-user", "N-root", "L-user", "L-root"]

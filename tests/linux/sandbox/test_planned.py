@@ -10,7 +10,7 @@ from clawlite.core.errors import SandboxDenied
 from clawlite.core.profile import FULL
 from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox.jobs import Builtin, Command
-from clawlite.linux.sandbox.planned import Planned, _is_at
+from clawlite.linux.sandbox.plan_cache import Planned, _is_at
 
 JOB = Command(["true"])
 

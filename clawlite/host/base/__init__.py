@@ -1,0 +1,7 @@
+"""What every room of the host needs: problems with their file and line, text formats, paths and
+data files.
+
+Imports: no other room.
+Used by: bench, boards, build, channels, cli, documents, firmware, fit, flash, gateway, manifest,
+memory, models, policy, projects, providers, schema, serial, sim, tools.
+"""

@@ -1,0 +1,23 @@
+"""Names of CKP, for those who need no models of them.
+
+KINDS    kind -> (slot in the root's spec, word in a URI)
+LIMITS   what resource_limits of a Sandbox bound
+UNBUILT  kinds that this version refuses when an image is built (host/manifest/unsupported.py)
+"""
+
+KINDS = {
+    "Identity": ("identity", "identity"),
+    "Provider": ("providers", "provider"),
+    "Channel": ("channels", "channel"),
+    "Tool": ("tools", "tool"),
+    "Skill": ("skills", "skill"),
+    "Memory": ("memory", "memory"),
+    "Sandbox": ("sandbox", "sandbox"),
+    "Policy": ("policies", "policy"),
+    "Swarm": ("swarm", "swarm"),
+    "Telemetry": ("telemetry", "telemetry"),
+    "WorldModel": ("world_models", "world-model"),
+}
+LIMITS = ("memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms",
+          "max_output_bytes")
+UNBUILT = ("Swarm",)

@@ -1,0 +1,92 @@
+"""TOML as plain data, with the line of each key: tomllib reads, a scan of the keys finds the lines."""
+import re
+import tomllib
+
+from clawlite.host.base.document import MAX_DEPTH, decode, refuse
+
+
+class TOMLDocument:
+    """TOML as plain data, with the line of each key.  Same face as ``document.Document``.
+
+    The scan knows tables, arrays of tables, dotted and quoted keys and multi-line strings; what stands inside an inline
+    table or an array has the line of its key.
+    """
+    _KEY = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+    _DOTTED = rf"{_KEY}(?:[ \t]*\.[ \t]*{_KEY})*"
+    _TABLE = re.compile(rf"[ \t]*(\[\[?)[ \t]*({_DOTTED})[ \t]*\]\]?[ \t]*(?:#.*)?\Z")
+    _PAIR = re.compile(rf"[ \t]*({_DOTTED})[ \t]*=")
+    _QUOTES = re.compile(r'"""|\'\'\'')
+
+    def __init__(self, source: bytes, file: str):
+        self.file = file
+        text = decode(source, file)
+        try:
+            self.data = tomllib.loads(text)
+        except (ValueError, RecursionError) as e:       # TOMLDecodeError is a ValueError; so is int() of 5,000 digits
+            message, _, line = not_toml(e, text, file)
+            refuse(file, line, message)
+        if _depth(self.data) > MAX_DEPTH:
+            refuse(file, 0, f"nested deeper than {MAX_DEPTH} levels")
+        self._lines = {(): 1}
+        self._scan(text.replace("\r\n", "\n").split("\n"))
+
+    def where(self, path: tuple, key: bool = False) -> tuple:
+        """Return (file, line, 1) of the nearest key on *path*."""
+        while path not in self._lines:
+            path = path[:-1]
+        return self.file, self._lines[path], 1
+
+    def _scan(self, lines: list) -> None:
+        table, counts, inside = (), {}, ""
+        for number, line in enumerate(lines, 1):
+            start = inside
+            for quotes in self._QUOTES.findall(line):
+                inside = "" if inside == quotes else inside or quotes
+            if start:
+                continue
+            found = self._TABLE.match(line)
+            if found:
+                table = self._table(self._split(found.group(2)), found.group(1) == "[[", counts)
+                self._note(table, number)
+                continue
+            found = self._PAIR.match(line)
+            if found:
+                self._note(table + self._split(found.group(1)), number)
+
+    def _table(self, keys: tuple, repeated: bool, counts: dict) -> tuple:
+        """Return the path of a table header; *counts* {path of an array of tables: entries so far}."""
+        path = ()
+        for index, key in enumerate(keys):
+            path += (key,)
+            if repeated and index == len(keys) - 1:
+                counts[path] = counts.get(path, 0) + 1
+            if path in counts:
+                path += (counts[path] - 1,)
+        return path
+
+    def _split(self, dotted: str) -> tuple:
+        return tuple(key.strip("\"'") for key in re.findall(self._KEY, dotted))
+
+    def _note(self, path: tuple, number: int) -> None:
+        for end in range(1, len(path) + 1):
+            self._lines.setdefault(path[:end], number)
+
+
+def not_toml(error, text: str, file: str) -> tuple:
+    """Return (message, *file*, line) for what tomllib says of *text*."""
+    at = re.search(r" \(at line (\d+), column \d+\)\Z", str(error))
+    said = str(error)[:at.start()] if at else str(error).removesuffix(" (at end of document)")
+    if said.startswith(("Cannot overwrite", "Cannot declare")):
+        said = "this name is here twice; the first stands above"
+    return f"not TOML: {said[:1].lower()}{said[1:]}", file, int(at.group(1)) if at else text.count("\n") + 1
+
+
+def _depth(data) -> int:
+    """Return how deep *data* is nested, without recursion: one dotted key can hold 100,000 dots."""
+    deepest, todo = 0, [(data, 1)]
+    while todo:
+        item, depth = todo.pop()
+        deepest = max(deepest, depth)
+        if isinstance(item, (dict, list)):
+            todo += [(below, depth + 1) for below in (item.values() if isinstance(item, dict) else item)]
+    return deepest

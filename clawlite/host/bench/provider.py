@@ -1,0 +1,186 @@
+"""Suite of an agent that talks to a provider: the greenhouse template over plain HTTP to benchmarks/llm.py on loopback.
+
+What is the agent's own is found by sending the very same requests from a bare socket to the same server, in turns.
+"""
+import os
+import select
+import socket
+import statistics
+import sys
+import time
+
+from clawlite.core.errors import ClawError
+from clawlite.host.bench.serve import BARE, IDLE, Peer
+
+ASK_MS = 45                     # the targets of the project: above `python3 -I -S -c pass`, same run
+TEXT_MS = 1.5
+CALL_MS = 3
+RESIDENT_MIB = 14
+REQUEST_BYTES = 2500
+TOOLS = 4                       # of the greenhouse template's five: its policy allows digital-write never, so no model hears of it
+SAYS = b"All is well.\n"        # how an answer of the server ends on the console
+PAIRS = 5                       # of a text turn and one with a call: ten turns until a process is warm
+MEASURED = 10                   # pairs of a process that count; a new process each round keeps conversations short
+SILENCE_MS = 30000
+# Neither line fits a reflex rule of the template, which would answer before the model.
+TURNS = (("text", b"howdy\n", 1, TEXT_MS), ("one tool call", b"How is bed 2 today?\n", 2, CALL_MS))
+
+
+class _Server:
+    """benchmarks/llm.py, as a context manager."""
+
+    def __init__(self, bench):
+        self._peer = Peer([sys.executable, "-I", "-S", bench.script("llm.py")], bench.environment(), bench.folder)
+        self.port = int(self._peer.read(1))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._peer.end()
+
+    def send(self, request: bytes) -> bytes:
+        """Send *request* as barely as Python can; return all that comes until the server closes."""
+        with socket.socket() as connection:
+            connection.connect(("127.0.0.1", self.port))
+            connection.sendall(request)
+            parts = [connection.recv(65536)]
+            while parts[-1]:
+                parts.append(connection.recv(65536))
+        return b"".join(parts)
+
+    def last(self, count: int) -> list:
+        """Return the last *count* requests that agents sent, byte for byte, the oldest first."""
+        return [self.send(b"GET /%d HTTP/1.1\r\n\r\n" % i).partition(b"\r\n\r\n")[2] for i in range(count, 0, -1)]
+
+
+class _Agent:
+    """One ``clawlite run`` on pipes."""
+
+    def __init__(self, bench, image: str):
+        self.peer = Peer(_command(bench, "run", image), _environment(bench), bench.folder)
+        self._poll = select.poll()
+        self._poll.register(self.peer.process.stdout, select.POLLIN)
+        self._take(b"commands.\n")
+
+    def turn(self, line: bytes) -> float:
+        """Return the milliseconds from *line* to the end of what is said to it."""
+        begin = time.perf_counter_ns()
+        os.write(self.peer.process.stdin.fileno(), line)
+        self._take(SAYS)
+        return (time.perf_counter_ns() - begin) / 1e6
+
+    def _take(self, end: bytes) -> None:
+        said = b""
+        while not said.endswith(end):
+            if not self._poll.poll(SILENCE_MS):
+                self.peer.process.kill()
+                raise ClawError("no turn ended within %d s; it said: %s" % (SILENCE_MS // 1000, said[-300:]))
+            said += self.peer.read(1)
+
+
+def provider(bench):
+    """Yield rows: ``ask`` as a process, bytes of a request, warm turns beside a bare client, and memory after ten of them."""
+    from clawlite.host.projects import new
+    from clawlite.host.build.build import build_beside
+    with _Server(bench) as server:
+        folder = os.path.join(bench.make("provider"), "greenhouse")
+        new.new(folder, endpoint="http://127.0.0.1:%d/v1" % server.port)
+        image = build_beside(folder)
+        yield from _ask(bench, image)
+        request = server.last(1)[0]
+        if request.count(b'"type":"function"') != TOOLS or b'"content":"howdy"' not in request:
+            raise ClawError("no request for howdy with %d tools: %s" % (TOOLS, request[:300]))
+        yield bench.row("provider", "request for howdy", "B", [len(request)], None, REQUEST_BYTES,
+                        "greenhouse template, %d tools; %d bytes of them are the head" % (TOOLS, len(request.partition(b"\r\n\r\n")[0]) + 4))
+        yield from _turns(bench, server, image)
+
+
+def _ask(bench, image: str):
+    bare, asked = [], []
+    for _ in range(bench.rounds + 1):
+        bare.append(_whole([sys.executable] + BARE, bench)[0])
+        spent, said = _whole(_command(bench, "ask", "howdy", image), bench)
+        asked.append(spent)
+        if said != SAYS:
+            raise ClawError("ask said %s" % said[:300])
+    bare, asked = bare[1:], asked[1:]
+    yield bench.row("provider", "bare: python -I -S -c pass", "ms", bare, note="from spawn to exit")
+    yield bench.row("provider", "ask, one turn", "ms", asked, note="from spawn to exit")
+    yield bench.row("provider", "ask, one turn, above bare", "ms", [a - b for a, b in zip(asked, bare)],
+                    statistics.median(asked) - statistics.median(bare), ASK_MS, "value: difference of the medians")
+
+
+def _turns(bench, server, image: str):
+    whole, bare, memory, idle, sizes = [[], []], [[], []], [], [], [0, 0]
+    for round in range(bench.rounds + 1):
+        idle.append(_resident([sys.executable] + IDLE, bench))
+        agent = _Agent(bench, image)
+        try:
+            for _ in range(PAIRS):
+                for _, line, _, _ in TURNS:
+                    agent.turn(line)
+            memory.append(_settled(agent.peer.process.pid))
+            for _ in range(MEASURED if round else 0):
+                for at, (_, line, requests, _) in enumerate(TURNS):
+                    whole[at].append(agent.turn(line))
+                    same = server.last(requests)
+                    if same[-1].rpartition(b'{"role":"')[2].startswith(b"tool") != (requests == 2):
+                        raise ClawError("a turn with %s ended with another request: %s" % (TURNS[at][0], same[-1][-300:]))
+                    sizes[at] = max(sizes[at], len(same[-1]))
+                    begin = time.perf_counter_ns()
+                    for request in same:
+                        server.send(request)
+                    bare[at].append((time.perf_counter_ns() - begin) / 1e6)
+        finally:
+            agent.peer.end()
+    for (case, _, requests, target), ours, theirs, size in zip(TURNS, whole, bare, sizes):
+        yield bench.row("provider", f"warm turn, {case}", "ms", ours, note=f"{requests} requests of up to {size} bytes, from line to answer")
+        yield bench.row("provider", f"bare client, {case}", "ms", theirs, note="the same requests from a bare socket")
+        yield bench.row("provider", f"warm turn, {case}, own", "ms", [a - b for a, b in zip(ours, theirs)],
+                        statistics.median(ours) - statistics.median(theirs), target, "value: difference of the medians")
+    for kind, name in enumerate(("VmRSS", "VmHWM")):
+        own = [found[kind] / 1048576 for found in memory[1:]]
+        yield bench.row("provider", f"{name} after {PAIRS * 2} turns", "MiB", own, None, RESIDENT_MIB,
+                        "half of them with a tool call; python -I -S that reads stdin: %.2f MiB"
+                        % statistics.median(found[kind] / 1048576 for found in idle[1:]))
+
+
+def _command(bench, *arguments: str) -> list:
+    return [sys.executable, "-I", "-S", os.path.join(bench.package, "clawlite", "__main__.py"), *arguments]
+
+
+def _environment(bench) -> dict:
+    """Return the environment of an agent; a proxy, which loopback does not use, would still be read and cost its module."""
+    return {name: text for name, text in bench.environment().items() if not name.lower().endswith("_proxy")}
+
+
+def _whole(command: list, bench) -> tuple:
+    """Return (milliseconds from spawn to exit, stdout) of a command."""
+    begin = time.perf_counter_ns()
+    peer = Peer(command, _environment(bench), bench.folder)
+    peer.process.wait()
+    spent = (time.perf_counter_ns() - begin) / 1e6
+    said = peer.process.stdout.read()
+    peer.end()
+    return spent, said
+
+
+def _resident(command: list, bench) -> tuple:
+    peer = Peer(command, _environment(bench), bench.folder)
+    found = _settled(peer.process.pid)
+    peer.end()
+    return found
+
+
+def _settled(pid: int) -> tuple:
+    """Return (VmRSS, VmHWM) of a process in bytes (proc(5)), once they have been the same for 20 ms."""
+    last, same = None, 0
+    while same < 10:
+        time.sleep(0.002)
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+            fields = dict(line.split(":", 1) for line in file)
+        now = tuple(int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
+        same = same + 1 if now == last else 0
+        last = now
+    return last

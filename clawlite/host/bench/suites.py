@@ -1,0 +1,165 @@
+"""Suites of one process: the compiler here, the runtime in a Python of its own (benchmarks/inprocess.py)."""
+import json
+import os
+import statistics
+import sys
+import time
+import types
+
+from clawlite.core.errors import ClawError
+from clawlite.core import image as layout
+from clawlite.core.header import MAGIC
+from clawlite.host.bench import agent as bench_agent
+from clawlite.host.bench.run import spawn
+
+LOAD_MS = 0.3                   # the targets of the project
+DECISION_RATIO = 1.2
+FETCH_US = 50
+SCAN_MS = 5
+GUARDED = """claw: "0.3.0"
+kind: Claw
+metadata: { name: guarded, version: "1.0.0" }
+spec:
+  identity: { inline: { personality: x } }
+  providers: [ { inline: { protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: x, auth: { type: none } } } ]
+  policies: [ { inline: { rules: [ { id: all, action: allow, scope: all } ], secret_scanning: { enabled: true }, prompt_injection: { detection: pattern } } } ]
+"""
+SIZES = (10, 100, 1000, 10000)  # rules
+
+
+def build(bench):
+    """Yield rows: a manifest to an image, the interpreter and its imports not counted."""
+    from clawlite.host.compiler import compiler
+    from clawlite.host.manifest import manifest
+    from clawlite.host.projects import new
+    folders = [bench_agent.write(bench.make("built")), os.path.join(bench.folder, "greenhouse")]
+    new.new(folders[1])
+    samples, sizes = [[], []], [0, 0]
+    for _ in range(bench.rounds + 1):
+        for at, folder in enumerate(folders):
+            begin = time.perf_counter_ns()
+            data = compiler.build(manifest.load(folder)).data
+            samples[at].append((time.perf_counter_ns() - begin) / 1e6)
+            sizes[at] = len(data)
+            if data[:3] != MAGIC:
+                raise ClawError(f"the build of {folder} gave no image")
+    for case, found, size in zip(("20 tools, 30 rules", "greenhouse template"), samples, sizes):
+        yield bench.row("build", case, "ms", found[1:], note=f"image of {size} bytes")
+
+
+def load(bench):
+    """Yield rows: an image file to usable tables of tools and policy."""
+    for core, cases in _inside(bench, "load", bench.agent()):
+        for case, ns in cases.items():
+            target = LOAD_MS if case == "open the file" and core == "pure" else None
+            yield bench.row("load", case, "ms", [n / 1e6 for n in ns], None, target, "20 tools, 30 rules", core)
+
+
+def decision(bench):
+    """Yield rows: which rule decides, for known tools."""
+    folder = bench.make("rules")
+    images = []
+    for size in SIZES:
+        images.append(os.path.join(folder, "%d.cbor" % size))
+        begin = time.perf_counter_ns()
+        _rule_image(images[-1], size)
+        spent = (time.perf_counter_ns() - begin) / 1e6
+    yield bench.row("decision", f"fold {SIZES[-1]} rules for the requests' tools", "ms", [spent], note="on the host, once")
+    for core, cases in _inside(bench, "decision", *images):
+        for case, ns in cases.items():
+            yield bench.row("decision", case, "ns", ns, core=core, note="32 requests, 8 of them denied by the last rule")
+        first, last = (cases["decide, %d rules" % size] for size in (SIZES[0], SIZES[-1]))
+        ratios = [b / a for a, b in zip(first, last)]
+        yield bench.row("decision", "10,000 rules over 10 rules", "ratio", ratios, statistics.median(ratios), DECISION_RATIO,
+                        "median of the ratios of each round", core)
+
+
+def call(bench):
+    """Yield rows: one claw.tool.call in process."""
+    for core, cases in _inside(bench, "call", bench.agent()):
+        for case, ns in cases.items():
+            yield bench.row("call", "in process: " + case, "us", [n / 1e3 for n in ns], core=core, note="echo, a line of 342 bytes")
+
+
+def turn(bench):
+    """Yield rows: one turn in process."""
+    for core, cases in _inside(bench, "turn", bench.agent()):
+        for case, ns in cases.items():
+            yield bench.row("turn", case, "us", [n / 1e3 for n in ns], core=core)
+
+
+def netrules(bench):
+    """Yield rows: whether a tool may fetch a URL, and which addresses of its name it may connect to."""
+    for core, cases in _inside(bench, "netrules", bench.agent()):
+        for case, ns in cases.items():
+            yield bench.row("netrules", case, "us", [n / 1e3 for n in ns], None, FETCH_US, "a list of 100 hosts, 8 addresses", core)
+
+
+def scan(bench):
+    """Yield rows: what comes out of a tool, looked at for secrets and for orders."""
+    folder = bench.make("guarded")
+    with open(os.path.join(folder, "claw.yaml"), "w", encoding="utf-8") as file:
+        file.write(GUARDED)
+    from clawlite.host.build.build import build_beside
+    for core, cases in _inside(bench, "scan", build_beside(folder)):
+        for case, ns in cases.items():
+            yield bench.row("scan", case, "ms", [n / 1e6 for n in ns], None, SCAN_MS if case.startswith("secrets") else None, "all kinds", core)
+
+
+def _inside(bench, suite: str, *images: str):
+    """Yield (core, {case: [ns, ...]}): this package, and its Cython build where ``make accel`` left one."""
+    accel = os.path.join(bench.package, "build", "accel")
+    for path in [bench.package] + ([accel] if os.path.isdir(accel) else []):
+        environment = dict(bench.environment(), PYTHONPATH=path)
+        found = json.loads(spawn([sys.executable, bench.script("inprocess.py"), suite, images[0], str(bench.rounds), *images[1:]],
+                                 environment))
+        yield found["core"], found["cases"]
+
+
+def _rule_image(path: str, size: int) -> None:
+    """Write an image of *size* rules (``bench_agent.rules``) and of the tools of 32 requests, and the requests beside it.
+
+    The requests: 12 exact names, 3 each by glob, category, path and hint, spread over all blocks; 8 that no rule names.
+    """
+    from msgspec import convert
+
+    from clawlite.host.image import image_file
+    from clawlite.host.policy import folding
+    from clawlite.host.models.policy import Rule
+    policy = types.SimpleNamespace(name="bench", spec=types.SimpleNamespace(
+        rules=[convert(rule, Rule) for rule in bench_agent.rules(size)]))
+    flat = folding.flatten([policy])
+    records, index, wanted, known = b"", [], [], {}
+    for name, category, rule in _requests(size // 10):
+        paths = ["path"] if category and category.startswith("files") else []
+        wanted.append([name, {"path": "/workspace/notes/2026/may.txt"} if paths else {"text": "x"}, rule])
+        if name not in known:
+            known[name] = True
+            tool = types.SimpleNamespace(kind="Tool", name=name, labels={"category": category} if category else {}, spec=types.SimpleNamespace(
+                annotations={"destructiveHint": True, "readOnlyHint": True}))
+            record = image_file.encode([name, layout.READ_ONLY, category, 127, None, 0, 65536, [layout.BUILTIN, name], paths, [], None, [0, 0], None])
+            index.append([name, len(records), len(record), folding.fold(flat, tool, paths)])
+            records += record
+    agent = ["bench", "1", "bench", 2, 2, 30000, [], 1, 1, "", 0, [0, 0], "", 1, None, None, None, 0]
+    sections = {layout.AGENT: agent, layout.TOOLS: index, layout.RECORDS: records,
+                layout.RULES: image_file.table([image_file.encode(rule.record()) for rule in flat]), layout.PROSE: b""}
+    with open(path, "wb") as file:
+        file.write(image_file.write(sections, "bench", [], bytes(32), []))
+    with open(path + ".requests", "w", encoding="utf-8") as file:
+        json.dump(wanted, file)
+
+
+def _requests(blocks: int):
+    """Yield (tool, category, id of the rule that decides) of 32 requests over *blocks* blocks of ten rules."""
+    for i in range(12):
+        block = (blocks - 1) * i // 11
+        number = i % 5              # the sixth of the last block is the rule that denies all
+        yield "echo" if block + number == 0 else f"exact-{block}-{number}", None, f"exact-{block}-{number}"
+    for i in range(3):
+        block = (blocks - 1) * i // 2
+        yield f"glob-{block}-{i}", None, f"glob-{block}"
+        yield f"plain-tool-{i}", f"plain-{block}", f"category-{block}"
+        yield f"files-tool-{i}", f"files-{block}", f"path-{block}"
+        yield f"hint-tool-{i}", f"hint-{block}", f"hint-{block}"
+    for i in range(8):
+        yield f"nobody-{i}", None, "default-deny"

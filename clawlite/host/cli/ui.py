@@ -1,0 +1,261 @@
+"""What the host prints: data on stdout, talk on stderr, one JSON document with ``--json``."""
+import json
+import sys
+
+from clawlite.core.errors import ClawError
+from clawlite.host.boards import text as board_text
+from clawlite.host.image import inspection
+from clawlite.host.base.problems import ManifestErrors
+
+
+_MANY_FILES = 8                 # of a folder: more are one line
+
+
+def document(value: object) -> None:
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def say(text: str) -> None:
+    """Print *text* on stdout: what stands in a manifest neither drives the terminal nor hides in it."""
+    print(_harmless(text), flush=True)      # a console may follow, which writes past the buffer
+
+
+def talk(text: str) -> None:
+    """Print *text* on stderr, as ``say`` does."""
+    print(_harmless(text), file=sys.stderr)
+
+
+def _harmless(text: str) -> str:
+    from clawlite.core.printable import printable
+    return printable(text.encode("utf-8", "backslashreplace")).decode()
+
+
+def declared(found: dict, as_json: bool) -> None:
+    from clawlite.host.manifest.conformance import text
+    document(found) if as_json else say(text(found))
+
+
+def made(name: str, files: list[str], board: str = None) -> None:
+    talk(f"Made {name} with {', '.join(files)}.")
+    talk(f"Next: cd {name} && clawlite run" + (f"   (here), or with --port PORT on the {board}: clawlite ports lists the ports" if board else ""))
+
+
+def checked(found: dict, as_json: bool) -> None:
+    if as_json:
+        document(found)
+        return
+    say(f"{found['file']}: valid CKP ({found['tools']} tools, {found['rules']} rules)")
+    for line in found["not_built"]:
+        say(f"  cannot be built yet: {line}")
+    _found(found)
+
+
+def built(found: dict, as_json: bool) -> None:
+    if as_json:
+        document(found)
+        return
+    say(f"{found['file']}: {found['bytes']} bytes, needs: {', '.join(found['requires']) or 'nothing special'}")
+    for part in found["sections"]:
+        say(f"  {part['name']:14}{part['bytes']:7} bytes")
+    print(f"  on MicroPython: about {found['heap_bytes']} bytes of heap, {found['held_bytes']} of them held, "
+          f"{found['flash_bytes']} of flash ({found['word_bits']}-bit words)")
+    if not found["board"]:
+        say("\n".join("  " + line for line in board_text.fits(found["fits"], found["why_not"])))
+    _found(found)
+
+
+def _found(found: dict) -> None:
+    """Tell what is most likely not meant (host/manifest/lint_warnings.py)."""
+    for word in ("dead", "shadowed"):
+        for rule in found[word]:
+            why = "matches no tool" if word == "dead" else "an earlier rule always decides first"
+            talk(f"{rule['file']}:{rule['line']}: rule {rule['id']} never decides: {why}")
+    for warning in found["warnings"]:
+        where = f"{warning['file']}:{warning['line']}" if warning["line"] else warning["file"]
+        talk(f"{where}: warning: {warning['message']}")
+
+
+def boards(rows: list, as_json: bool) -> None:
+    document(rows) if as_json else say("\n".join(board_text.table(rows)))
+
+
+def board(row: dict, as_json: bool) -> None:
+    document(row) if as_json else say("\n".join(board_text.one(row)))
+
+
+def board_made(path: str, source: str) -> None:
+    talk(f"Made {path} after {source}.")
+    talk("Next: put in what is so on your board, and take what you have checked out of unchecked")
+
+
+def inspected(found: dict, as_json: bool) -> None:
+    if as_json:
+        document(found)
+    else:
+        say(inspection.text(found))
+
+
+def tools(rows: list, as_json: bool) -> None:
+    from clawlite.host.build.tool_table import text
+    document(rows) if as_json else say(text(rows))
+
+
+def simulating(facts: dict, as_json: bool) -> None:
+    print(json.dumps(facts, ensure_ascii=False) if as_json else facts["port"], flush=True)
+    talk(f"A virtual board ({facts['board']}) is on {facts['link'] or facts['port']}; Ctrl-C ends it.")
+    talk(f"Next: clawlite console --port {facts['link'] or facts['port']}")
+
+
+def attached(found: list, as_json: bool) -> None:
+    from clawlite.host.serial.ports import next_step
+    if as_json:
+        document(found)
+        return
+    for port in found:
+        say(_port(port))
+    if not any(port["port"] and (port["usb"] or port["virtual"]) for port in found):
+        talk(f"No board is attached: {next_step(found)}.")
+
+
+def rows(found: list[dict], as_json: bool) -> None:
+    """Print records, a line each: their values in order, texts cut at 60 characters."""
+    if as_json:
+        document(found)
+        return
+    for row in found:
+        values = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in row.values()]
+        shown = ["-" if not value else value if len(value) <= 60 else value[:57] + "..." for value in (" ".join(value.split()) for value in values)]
+        say("  ".join(shown))
+
+
+def watched(changes, as_json: bool) -> int:
+    """Print each change until Ctrl-C; return the exit code."""
+    marks = {"added": "+", "removed": "-", "changed": "="}
+    try:
+        for what, port in changes:
+            print(json.dumps({"event": what, **port}, ensure_ascii=False) if as_json else f"{marks[what]} {_port(port)}", flush=True)
+    except KeyboardInterrupt:
+        pass
+    return 130
+
+
+def _port(port: dict) -> str:
+    held = ", ".join(f"{holder['name']} (pid {holder['pid']})" for holder in port["holders"])
+    state = f"{port['state']}: {held}" if port["state"] == "busy" and held else port["state"]
+    return f"{port['port'] or '-':16} {' or '.join(port['boards']) or '?':20} {port['serial'] or '-':18} {state:14} {port['id']}"
+
+
+def compiling() -> None:
+    """Tell a person what takes so long; elsewhere nothing."""
+    if sys.stderr.isatty():
+        talk("Compiling clawlite's own code for boards: some ten seconds, once.")
+
+
+def flashing(found: dict, as_json: bool) -> None:
+    """Show what a flash will change, before it does: talk, as what was done is the data."""
+    if as_json:
+        return
+    groups = {}
+    for file in found["files"]:
+        groups.setdefault((file["change"], file["path"].rpartition("/")[0]), []).append(file)
+    for (change, folder), files in groups.items():
+        if change == "same":
+            continue
+        if len(files) > _MANY_FILES:
+            talk(f"  {change:8} {folder + '/':24} {sum(file['bytes'] for file in files):7} bytes  {len(files)} files")
+            continue
+        for file in files:
+            talk(f"  {change:8} {file['path']:24} {file['bytes']:7} bytes  {(file['sha256'] or '')[:12]}")
+    same = sum(file["change"] == "same" for file in found["files"])
+    board = f" ({found['board']})" if found["board"] else ""
+    talk(f"{found['target']}{board}: slot {found['slot']}, {found['travels']} bytes to write, {same} file{'s' if same != 1 else ''} the same")
+
+
+def flashed(found: dict, as_json: bool, tells_next: bool = True) -> None:
+    if as_json:
+        document(found)
+    elif found["said"]:
+        say(found["said"])
+        if tells_next:
+            talk(f"Next: {found['next']}")
+    elif found["written"]:
+        talk(f"Written; slot {found['slot']} boots next.")
+    elif not found["dry_run"]:
+        talk("Nothing to write: the board has this already.")
+
+
+def packaged(folder: str, files: list, as_json: bool) -> None:
+    if as_json:
+        document({"folder": folder, "files": files})
+        return
+    talk(f"Made {folder} with {len(files)} files.")
+    talk(f"Next: mpremote mip install --target / {folder}/mip/package.json, or include {folder}/frozen/manifest.py in a MicroPython build")
+
+
+def names(target: str, found: list, as_json: bool) -> None:
+    """Show the names of what a board keeps for itself."""
+    if as_json:
+        document([{"name": name} for name in found])
+        return
+    for name in found:
+        say(name)
+
+
+def provisioned(target: str, kind: str, name: str, verb: str, as_json: bool) -> None:
+    if as_json:
+        document({"target": target, kind: name, "verb": verb})
+        return
+    talk(f"{target} {'has forgotten' if verb == 'remove' else 'keeps'} the {kind} {name}.")
+
+
+def flashing_firmware(found: dict, as_json: bool) -> None:
+    if not as_json:
+        talk(f"{found['file']}: MicroPython for {found['chip']}, {found['bytes']} bytes, {found['sha256'][:12]}, to {found['target']}")
+
+
+def flashed_firmware(found: dict, as_json: bool) -> None:
+    if as_json:
+        document(found)
+    elif found["written"]:
+        talk("Written; the board restarts. Next: clawlite ports, then clawlite flash")
+
+
+def agree(flag: str, yes: bool) -> None:
+    """Ask a person whether to go on.  Raises ``ClawError`` after a no, and without a terminal unless *yes*."""
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ClawError("this changes the board, and there is no terminal to ask on", f"say so with {flag}")
+    sys.stderr.write("Write this? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        error = ClawError("nothing was written")
+        error.exit_code = 1
+        raise error
+
+
+class Progress:
+    """A line on a terminal that tells how far it is; elsewhere nothing."""
+
+    def __init__(self):
+        self._done = 0
+
+    def __call__(self, total: int, more: int) -> None:
+        self._done += more
+        if sys.stderr.isatty() and more:
+            end = "\n" if self._done == total else ""
+            sys.stderr.write(f"\r{self._done * 100 // total:3} % of {total} bytes{end}")
+            sys.stderr.flush()
+
+
+def failed(error: ClawError, as_json: bool) -> int:
+    """Show an error; return the exit code."""
+    if as_json:
+        document({"error": error.to_json()})
+    if isinstance(error, ManifestErrors):
+        talk(str(error))
+        count = len(error.problems)
+        talk(f"{count} problem{'s' if count > 1 else ''}.")
+    else:
+        talk(f"clawlite: {error.message}{' - ' + error.hint if error.hint else ''}")
+    return getattr(error, "exit_code", 2)

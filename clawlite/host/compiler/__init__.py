@@ -1,0 +1,5 @@
+"""The back end: a checked Manifest becomes the sections of an image.
+
+Imports: channels, documents, image, manifest, memory, policy, providers, schema, telemetry, tools.
+Used by: bench, build, fit, gateway.
+"""

@@ -1,0 +1,264 @@
+"""The back end: a checked manifest to an image.
+
+    manifest -> refuse what is not built -> tool records, rules, automata, prose, settings -> sections -> bytes
+
+Everything that can be known before a device boots is decided here.  All problems are raised together.
+"""
+import dataclasses
+import hashlib
+import inspect
+
+from clawlite import __version__
+from clawlite.core import image as layout
+from clawlite.core.builtin import HANDLERS
+from clawlite.core.pins import KINDS as PIN_KINDS
+from clawlite.core.pins import PULL_DOWN, PULL_UP
+from clawlite.host.channels import channels
+from clawlite.host.documents import registry
+from clawlite.host.manifest import conformance, lint_errors, unsupported
+from clawlite.host.memory import memories
+from clawlite.host.policy import folding, scan_config
+from clawlite.host.providers import provider_order, trust
+from clawlite.host.telemetry import telemetries
+from clawlite.host.tools import sandboxes, skills, world_models
+from clawlite.host.schema.automata import PatternError, compile_pattern
+from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES, encode, table, write
+from clawlite.host.providers.reflexes import compile_reflex
+from clawlite.host.providers.remotes import BACKOFF, MAX_ATTEMPTS
+from clawlite.host.providers.replays import compile_replay
+from clawlite.host.schema.compile import SchemaError, compile_schema
+
+MAX_OUTPUT = 65536              # bytes of a tool's result (clawft: results are truncated to 64 KB)
+MAX_ROUNDS = 20                 # rounds of a turn (clawft: max_tool_iterations)
+TURN_MS = 600000                # of a turn, what waits for a person not counted: a model on a small board takes minutes
+
+
+@dataclasses.dataclass
+class Built:
+    """An image, and what the build knows of it.
+
+    data      the image's bytes
+    sections  [(name, bytes), ...] in the file's order
+    """
+    data: bytes
+    sections: list
+
+
+class Pool:
+    """Automata that schemas share, by pattern."""
+
+    def __init__(self):
+        self.tables = []
+        self._numbers = {}
+
+    def add(self, pattern: str, dollar: str = "end") -> int:
+        """Return the number of the automaton for *pattern* (``automata.compile_pattern``).  Raises ``automata.PatternError``."""
+        if (pattern, dollar) not in self._numbers:
+            compiled = compile_pattern(pattern, dollar)
+            self._numbers[pattern, dollar] = len(self.tables)
+            self.tables.append(compiled)
+        return self._numbers[pattern, dollar]
+
+
+class Prose:
+    """Texts that are read in place, one after the other."""
+
+    def __init__(self):
+        self.data = b""
+
+    def add(self, text: str) -> list:
+        """Return [offset, length] of *text*, in bytes."""
+        added = text.encode()
+        where = self.data.find(added)
+        if where < 0:
+            where = len(self.data)
+            self.data += added
+        return [where, len(added)]
+
+
+def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
+    """Compile *manifest* (``manifest.load``); *key* signs the image.
+
+    at_use  also what this version lacks where an answer at use says it (host/manifest/unsupported.py): for an operator
+    Raises ``ManifestErrors`` with every problem.
+    """
+    unsupported.refuse(manifest, at_use)
+    lint_errors.refuse(manifest)
+    provider_order.check(manifest)
+    manifest.check_handlers()
+    skills.check(manifest)
+    rules = folding.flatten(manifest.policies, sandboxes.workspace(manifest))
+    pool, prose = Pool(), Prose()
+    records, index, entries = b"", [], []
+    tools = manifest.tools + skills.as_tools(manifest)
+    for tool in tools:
+        record, entry = _tool(manifest, tool, rules, pool, prose)
+        entries.append(entry)
+        index.append([skills.called(tool), len(records), len(record), entry])
+        records += record
+    names = [skills.called(tool) for tool in tools]
+    sections = {
+        layout.AGENT: _agent(manifest, prose), layout.TOOLS: index, layout.RECORDS: records,
+        layout.RULES: table([encode(rule.record()) for rule in rules]),
+        layout.REFLEX: _compiled(manifest, "reflex", compile_reflex, names),
+        layout.REPLAY: _compiled(manifest, "replay", compile_replay, names),
+        layout.PINS: _pins(manifest),
+        layout.SANDBOX: sandboxes.section(manifest, pool), layout.TELEMETRY: telemetries.section(manifest), layout.LOCAL: sandboxes.local(manifest),
+        layout.GUARD: scan_config.section(manifest, pool), layout.MEMORY: memories.section(manifest), layout.CONTEXT: memories.context(manifest),
+        layout.SKILLS: skills.section(manifest, lambda *what: _schema(manifest, *what, pool), prose), layout.CHANNELS: channels.section(manifest),
+        layout.WORLDS: world_models.section(manifest), layout.NETWORK: trust.section(manifest),
+    }
+    sections[layout.AUTOMATA] = table(pool.tables)
+    manifest.raise_problems()
+    sections[layout.PROSE] = prose.data
+    sections[layout.PROVIDERS], sections[layout.WIRE] = provider_order.tables(manifest, [dataclasses.replace(tool, name=skills.called(tool)) for tool in tools], entries,
+                                                                           skills.system)
+    data = write(sections, f"clawlite {__version__}", requires(manifest), _digest(manifest.sources), _companions(manifest), key)
+    return Built(data, _sizes(data))
+
+
+def requires(manifest) -> list[str]:
+    """Return the abilities that a device must have to run *manifest*, sorted."""
+    needed = {provider.spec.endpoint.partition(":")[2 if provider_order.is_builtin(provider) else 0] for provider in provider_order.providers(manifest)}
+    if manifest.settings.reflex_first:
+        needed.add("reflex")
+    needed |= {provider.spec.endpoint.partition(":")[0] for provider, _ in provider_order.embedders(manifest)}
+    if manifest.settings.gateway:       # who that is has both, whatever the device has
+        needed = needed - {"http", "https"} | ({"gateway", "lan"} if manifest.settings.gateway.wire == "tcp" else {"gateway"})
+    if manifest.tools:
+        needed.add("tools")
+    if any(tool.function for tool in manifest.tools):
+        needed.add("tools.py")
+    if manifest.settings.pins:
+        needed.add("pins")
+    if manifest.memory or memories.context(manifest):
+        needed.add("memory")
+    needed.update(registry.ability(tool.name) for tool in manifest.tools if tool.function is None and not tool.spec.composite)
+    if telemetries.section(manifest):
+        needed.add("telemetry")
+    if manifest.tools and sandboxes.level(manifest):
+        needed.add("process")
+    if any(rule.action == "audit-only" for policy in manifest.policies for rule in policy.spec.rules):
+        needed.add("log")
+    return sorted(needed | scan_config.abilities(manifest) | channels.abilities(manifest))
+
+
+def _agent(manifest, prose) -> list:
+    identity = manifest.identity
+    budget = manifest.settings.budget
+    return [manifest.name, manifest.version or "", identity.name, AUTONOMY.index(identity.spec.autonomy or "supervised"),
+            conformance.level(manifest), manifest.heartbeat_interval_ms,
+            provider_order.numbers(manifest), budget.max_rounds or MAX_ROUNDS,
+            channels.max_message(manifest),
+            manifest.sandbox.name if manifest.sandbox else "", sandboxes.level(manifest) if manifest.tools else 0, prose.add(identity.spec.personality),
+            manifest.settings.console.prompt, budget.total_timeout_ms or TURN_MS, *provider_order.limits(manifest),
+            folding.calls_per_minute(manifest.policies), folding.rates(manifest.policies)]
+
+
+def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object]:
+    spec = tool.spec
+    schema = spec.input_schema or {"type": "object"}
+    program = _schema(manifest, tool, "input_schema", schema, pool)
+    output = _schema(manifest, tool, "output_schema", spec.output_schema, pool) if spec.output_schema else None
+    entry, alone, bound = folding.entries(rules, manifest, tool)
+    limits = manifest.sandbox.spec.resource_limits if manifest.sandbox else None
+    budget = manifest.settings.budget
+    handler = skills.handler(manifest, tool)
+    record = [skills.called(tool), _flags(tool, handler) | (layout.ASKS if skills.asks(manifest, tool) else 0), (tool.labels or {}).get("category"), program, output, _timeout_ms(manifest, tool),
+              min(limits and limits.max_output_bytes or MAX_OUTPUT, budget.max_tool_result_bytes or MAX_OUTPUT, MAX_OUTPUT),
+              handler or _handler(tool), folding.path_arguments(schema), alone, bound,
+              prose.add(spec.description or ""), _retry(manifest, tool)]
+    return encode(record), entry
+
+
+def _timeout_ms(manifest, tool) -> int:
+    """Return when *tool* is ended: as it says, and not later than the budget; 0 for never."""
+    most = manifest.settings.budget.timeout_per_tool_ms
+    own = tool.spec.timeout_ms or 0
+    if most and not unsupported.can_end(manifest, tool):
+        manifest.problems.add(manifest.settings.place, ("budget", "timeout_per_tool_ms"),
+                              f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time", hint=unsupported.MENDS, key=True)
+    return min(own or most, most) if most and (tool.function or tool.spec.composite or registry.ability(tool.name) != "pins") else own
+
+
+def _retry(manifest, tool) -> list | None:
+    """Return [attempts, backoff] (core/retry.py), None for one attempt.  Only what may run twice is run again (5.4)."""
+    retry, hints = tool.spec.retry, tool.spec.annotations or {}
+    if retry is None:
+        return None
+    if hints.get("readOnlyHint") is not True and hints.get("idempotentHint") is not True:
+        manifest.problem(tool, ("retry",), "only a tool that says it may run twice can be tried again",
+                         hint="add annotations: { idempotentHint: true } if it may, or remove retry", key=True)
+    attempts = MAX_ATTEMPTS if retry.max_attempts is None else retry.max_attempts
+    return [attempts, BACKOFF[retry.backoff or "exponential"]] if attempts > 1 else None
+
+
+def _schema(manifest, tool, field: str, schema: dict, pool):
+    try:
+        return compile_schema(schema, pool)
+    except SchemaError as e:
+        manifest.problem(tool, (field, *e.path), e.message)
+    except PatternError as e:
+        manifest.problem(tool, (field,), str(e))
+    return None
+
+
+def _flags(tool, handler) -> int:
+    hints = tool.spec.annotations or {}
+    read_only = hints.get("readOnlyHint") is True
+    flags = 0 if read_only else layout.HAS_SIDE_EFFECTS         # no annotation means side effects (MCP's default)
+    for name, flag in (("readOnlyHint", layout.READ_ONLY), ("destructiveHint", layout.DESTRUCTIVE),
+                       ("idempotentHint", layout.IDEMPOTENT), ("openWorldHint", layout.OPEN_WORLD)):
+        flags |= flag if hints.get(name) is True else 0
+    if handler is not None:
+        return flags
+    if tool.function is None:
+        stepped = inspect.isgeneratorfunction(HANDLERS.get(tool.name)) or registry.ability(tool.name) == "buses"
+        return flags | (layout.HAS_BOARD if registry.ability(tool.name) == "pins" else 0) | (layout.GENERATOR if stepped else 0)
+    return flags | (layout.GENERATOR if tool.function.is_generator else 0) | (layout.HAS_BOARD if tool.function.has_board else 0)
+
+
+def _handler(tool) -> list:
+    return [layout.BUILTIN, tool.name] if tool.function is None else [layout.MAKER, tool.function.function]
+
+
+def _compiled(manifest, name: str, compiler, tools: list):
+    text = getattr(manifest.settings, name + "_text")
+    wanted = [p for p in manifest.providers if p.spec.endpoint == f"builtin:{name}"]
+    if text is None:
+        for provider in wanted:
+            manifest.problem(provider, ("endpoint",), f"{provider.spec.endpoint} has nothing to go by",
+                            hint=f'name a file in clawlite.toml: {name} = "{name}.{"toml" if name == "reflex" else "jsonl"}"')
+        return None
+    compiled, problems = compiler(text, getattr(manifest.settings, name + "_file"), tools)
+    manifest.problems.found.extend(problems)
+    return compiled
+
+
+_PULLS = {"up": PULL_UP, "down": PULL_DOWN}
+
+
+def _pins(manifest):
+    pins = []
+    for pin in manifest.settings.pins:
+        simulate = pin.simulate
+        pins.append([pin.name, pin.pin, _PULLS.get(pin.pull, PIN_KINDS.index(pin.kind)), simulate.start if simulate else 0,
+                     simulate.raises if simulate else None, simulate.per_second if simulate else 0])
+    return pins or None
+
+
+def _digest(sources: list) -> bytes:
+    digest = hashlib.sha256()
+    for name, data in sources:
+        digest.update(encode([name, data]))
+    return digest.digest()
+
+
+def _companions(manifest) -> list:
+    used = any(tool.function for tool in manifest.tools)
+    return [[name, hashlib.sha256(data).digest()] for name, data in manifest.sources if name == "tools.py" and used]
+
+
+def _sizes(data: bytes) -> list:
+    opened = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
+    return [(SECTION_NAMES[number], opened.size_of(number)) for number in opened.sections()]

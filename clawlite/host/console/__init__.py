@@ -1,0 +1,5 @@
+"""A person or a command at the far end of a board's serial line.
+
+Imports: boards, flash, serial.
+Used by: cli, gateway.
+"""

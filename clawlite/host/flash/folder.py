@@ -1,0 +1,114 @@
+"""A folder as the file system of a board: a mounted card or drive, or the folder of a virtual board."""
+import hashlib
+import os
+import shutil
+import zlib
+
+from clawlite.core.errors import ClawError
+from clawlite.host.flash.plan import FOLDERS, RECORD, SLOTS, TOP, Look
+from clawlite.host.base.problems import disk_hint
+
+_SEALS = (40, 73)               # bytes after the body of an image, unsigned and signed (core/image.py)
+
+
+class Folder:
+    """Carries steps of a flash out below *root*; each is on the disk before the next begins."""
+    where = "folder"
+    next = None
+
+    def __init__(self, root: str):
+        if not os.path.isdir(root):
+            raise ClawError(f"{root}: no such folder", "mount the card first, or make the folder")
+        self.name = self._root = root
+        self.boards, self.is_virtual = [], False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def look(self) -> Look:
+        """Return what is there.  Raises ``ClawError``."""
+        files = {}
+        try:
+            for folder in ("", *FOLDERS):
+                if os.path.isdir(self._root + folder):
+                    files.update({path: self.digest(path) for path in (f"{folder}/{name}" for name in sorted(os.listdir(self._root + folder)))
+                                  if os.path.isfile(self._root + path) and (folder or path.startswith("/claw") or path[1:] in TOP)})
+            records = [self.read(path) for path in (RECORD, RECORD + ".new") if path in files]
+            whole = [slot for slot in SLOTS if f"/claw-{slot}.cbor" in files and is_whole(self.read(f"/claw-{slot}.cbor"))]
+        except OSError as e:
+            raise _failed(e) from None
+        return Look(files, tuple(whole), tuple(records), shutil.disk_usage(self._root).free,
+                    tuple(folder for folder in FOLDERS if os.path.isdir(self._root + folder)))
+
+    def read(self, path: str, limit: int = -1) -> bytes:
+        with open(self._root + path, "rb") as file:
+            return file.read(limit)
+
+    def pieces(self, path: str):
+        """Yield a whole file."""
+        yield self.read(path)
+
+    def digest(self, path: str) -> str:
+        with open(self._root + path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def names(self, folder: str) -> list:
+        """Return what lies in *folder*; nothing when it is not there."""
+        return os.listdir(self._root + folder) if os.path.isdir(self._root + folder) else []
+
+    def digests(self, paths: list) -> dict:
+        """Return {path: SHA-256} of files that are there."""
+        return {path: self.digest(path) for path in paths if os.path.isfile(self._root + path)}
+
+    def do(self, step: tuple, tell) -> None:
+        """Carry one step out, all but "verify".  tell: function(bytes that went).  Raises ``ClawError``."""
+        what, path = step[:2]
+        try:
+            if what == "mkdir":
+                os.mkdir(self._root + path)
+            elif what == "rename":
+                os.replace(self._root + path, self._root + step[2])
+            elif what == "remove":
+                os.remove(self._root + path)
+            else:
+                self.write(path, step[2])
+                tell(len(step[2]) if what == "write" else 0)
+            self._sync(os.path.dirname(path))
+        except OSError as e:
+            raise _failed(e) from None
+
+    def write(self, path: str, data: bytes) -> None:
+        with open(self._root + path, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _sync(self, folder: str) -> None:
+        if os.name == "posix":          # elsewhere a folder cannot be opened
+            fd = os.open(self._root + folder, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+
+    def boot(self):
+        """Return None: nobody can tell from here whether it boots."""
+
+
+def is_whole(image: bytes) -> bool:
+    """Return whether an image has a right CRC."""
+    for size in _SEALS:
+        end = len(image) - size
+        if end > 0 and image[end:end + 1] == b"\x44" and int.from_bytes(image[end + 1:end + 5], "big") == zlib.crc32(image[:end]):
+            return True
+    return False
+
+
+def _failed(e: OSError) -> ClawError:
+    hint = disk_hint(e.errno) or "get the right to write"
+    error = ClawError(f"{e.filename or 'the folder'}: {e.strerror}; what booted before still boots", hint + ", and flash again")
+    error.exit_code = 1
+    return error

@@ -1,0 +1,280 @@
+"""One device of a gateway: what it asks, whatever wire it comes over, and however often that breaks.
+
+1. A device is known by its name: the id of its port, or that of its token.  The wire under it is a *link*.
+2. It says which image it runs, and a number of its boot.  Another boot: nobody waits for what was asked before, that ends.
+3. A request is known by its id.  One that comes again, after the link broke, is not asked again: what is missing is sent.
+4. Answers are kept for KEPT_S, the last KEPT of them.
+"""
+import asyncio
+import json
+import time
+
+from clawlite.core.errors import ClawError, InvalidRequest, ProviderError
+from clawlite.core.history import History
+from clawlite.core.ledger import add
+from clawlite.core.meter import Meter
+from clawlite.core.provider import Provider
+from clawlite.core.turn import Message
+from clawlite.host.console.line import the_time
+from clawlite.host.gateway.job import Job, Services, dumped, shown
+
+VERSION = 1                     # of the records, docs/gateway.md
+KEPT, KEPT_S = 8, 600           # answers that are done; seconds
+MAX_ID = 64                     # characters of a request's id
+RUNNING = 4                     # requests of one device at once
+AHEAD = 2048                    # bytes that wait for the link before more records go to it
+MAX_ASKED = 1 << 20             # bytes of a request's conversation
+_KEEP = 65536                   # bytes of an answer that a provider holds; what the device remembers of it is its own
+_RECORD = (1024, 1 << 20)       # how long a record it may take
+_PREFIX = "claw.gateway."
+
+
+class _Result:
+    """What a codec asks of a tool's result."""
+
+    def __init__(self, is_error: bool):
+        self.is_error = is_error
+
+
+class Device:
+    """One device.
+
+    name     str
+    gateway  ``gateway.Gateway``: images, store, codecs and secrets
+    Public, to be read: ``agent`` (its agent's name, or ""), ``is_up``.
+    """
+
+    def __init__(self, name: str, gateway):
+        self.name, self.agent = name, ""
+        self._gateway = gateway
+        self._link = self._image = self._boot = self._meter = None
+        self._digest = self._calls_itself = None        # its image's, and its agent, as it says
+        self._record = 0
+        self._is_greeted = False        # over this link
+        self._providers = {}            # name -> Provider
+        self._jobs = {}                 # id -> Job, the oldest first
+        self._sent = {}                 # id -> records of it that went over this link
+        self._asked = {}                # id -> [messages, bytes] of requests that are still coming
+        self._spent = {}                # what it has used, as core.ledger has it
+
+    @property
+    def is_up(self) -> bool:
+        return self._link is not None
+
+    # -- the link
+
+    def up(self, link) -> None:
+        """A link stands: ask who is there.  *link* has ``send(record)``, ``waiting``."""
+        self._link, self._sent, self._is_greeted = link, {}, False
+        link.send(dumped({"jsonrpc": "2.0", "id": "hello", "method": _PREFIX + "hello", "params": {"version": VERSION}}))
+
+    def down(self) -> None:
+        """The link is gone; what is under way goes on."""
+        self._link = None
+        self._sent, self._asked = {}, {}
+
+    def close(self) -> None:
+        """End all that is under way."""
+        for job in self._jobs.values():
+            job.cancel()
+
+    def pump(self) -> None:
+        """Hand on what the link has room for."""
+        for id, at in list(self._sent.items()):
+            records = self._jobs[id].records
+            while at < len(records) and self._link and self._link.waiting < AHEAD:
+                self._link.send(records[at])
+                at += 1
+            self._sent[id] = at
+
+    # -- from the device
+
+    def record(self, data: bytes) -> bool:
+        """Take a record; return False when it is none for a gateway."""
+        try:
+            message = json.loads(data)
+        except (ValueError, RecursionError):
+            return False
+        if not isinstance(message, dict):
+            return False
+        if message.get("id") == "hello" and "method" not in message:
+            if not self._is_greeted:
+                self._is_greeted = True
+                self._greeted(message.get("result"))
+            return True
+        method, params = message.get("method"), message.get("params")
+        if method == "claw.clock":
+            self._link.send(the_time())
+            return True
+        if not isinstance(method, str) or not method.startswith(_PREFIX):
+            return False
+        if not isinstance(params, dict):
+            params = {}
+        if method == _PREFIX + "provider" and _is_id(message.get("id")):
+            self._request(message["id"], params)
+        elif method == _PREFIX + "message":
+            self._message(params)
+        elif method == _PREFIX + "cancel" and _is_id(params.get("id")):
+            self._forget(params["id"])
+        elif message.get("id") is not None:
+            self._link.send(dumped({"jsonrpc": "2.0", "id": message["id"], "error": {
+                "code": -32601, "message": f"{method[:60]}: expected {_PREFIX}provider and an id of at most {MAX_ID} characters"}}))
+        return True
+
+    def _greeted(self, told) -> None:
+        """Take the device's answer to the hello; one without a gateway in its image has none."""
+        boot, digest = (told.get("boot"), told.get("image")) if isinstance(told, dict) else (None, None)
+        if not isinstance(boot, str) or not isinstance(digest, str) or told.get("version") != VERSION:
+            self._gateway.note(f"{self.name}: asks nothing of a gateway" if not isinstance(told, dict) else
+                               f"{self.name}: speaks version {told.get('version')} of these records, this gateway {VERSION}")
+            return
+        self._record = _between(told.get("record"), _RECORD)
+        if boot != self._boot:
+            self._anew()
+        self._boot, self._digest, self._calls_itself = boot, digest[:64], str(told.get("agent"))
+        self._identify()
+        self._gateway.greeted(self, self._digest, None if self._image else self._refusal())
+
+    def _anew(self) -> None:
+        """End what was asked before: nobody waits for it."""
+        for id in list(self._jobs):
+            self._forget(id)
+        self._providers, self._meter = {}, None
+
+    def _identify(self) -> None:
+        """Find the image that the device runs: no other has a say."""
+        image = self._gateway.images.find(self._digest) if self._digest else None
+        if image is not self._image:
+            self._anew()
+        self._image = image
+        self.agent = image.agent.name if image else ""
+
+    def _refusal(self) -> ProviderError:
+        if not self._digest:
+            return ProviderError("this device has not said which image it runs")
+        return self._gateway.images.refusal(self._digest, self._calls_itself, self._gateway.port_of(self))
+
+    def _message(self, params: dict) -> None:
+        """Take a message of a request's conversation, or more of the last one."""
+        id, text, call = params.get("id"), params.get("text"), params.get("call")
+        if not _is_id(id) or not isinstance(text, str) or id in self._jobs:
+            return                      # of one that is known already
+        if id not in self._asked and len(self._asked) >= RUNNING:
+            self._asked.pop(next(iter(self._asked)))
+        asked = self._asked.setdefault(id, [[], 0])
+        messages = asked[0]
+        asked[1] += len(text) + 64
+        if asked[1] > MAX_ASKED:
+            return
+        if params.get("role") in ("user", "assistant", "tool"):
+            of = params.get("of")
+            messages.append(Message(params["role"], text, [], of if isinstance(of, str) else "", "", _Result(params.get("failed") is True)))
+        elif isinstance(call, list) and len(call) == 2 and messages and all(isinstance(part, str) for part in call):
+            messages[-1].calls.append((call[0], call[1], text))
+        elif messages and messages[-1].calls:
+            id, name, raw = messages[-1].calls[-1]
+            messages[-1].calls[-1] = (id, name, raw + text)
+        elif messages:
+            messages[-1].text += text
+
+    def _request(self, id: str, params: dict) -> None:
+        messages, size = self._asked.pop(id, ([], 0))
+        seen = params.get("seen")
+        seen = seen if type(seen) is int and seen > 0 else 0
+        if id in self._jobs:
+            self._sent[id] = min(seen, len(self._jobs[id].records))
+            self.pump()
+            return
+        try:
+            if seen:
+                raise ProviderError("the gateway was started anew and knows this request no more")
+            self._begin(id, params, messages, size)
+        except ClawError as e:
+            self._link.send(dumped({"jsonrpc": "2.0", "id": id, "error": {"code": e.code, "message": shown(e)}}))
+
+    def _begin(self, id: str, params: dict, messages: list, size: int) -> None:
+        if self._image is None:
+            self._identify()            # it may be known meanwhile
+        if self._image is None:
+            raise self._refusal()
+        if sum(not job.is_done for job in self._jobs.values()) >= RUNNING:
+            raise InvalidRequest(f"{RUNNING} requests of this device are under way already", "wait for one to end")
+        if size > MAX_ASKED or not messages or messages[0].role != "user":
+            raise InvalidRequest(f"expected a conversation of at most {MAX_ASKED} bytes that a person begins")
+        provider = self._provider(str(params.get("provider")))
+        most = params.get("max_tokens")
+        job = Job(id, provider, self._services(), self._moved, self._record)
+        self._jobs[id], self._sent[id] = job, 0
+        self._gateway.began(self, job, messages)
+        job.start(_history(messages), most if type(most) is int and most > 0 else None, self._ended)
+
+    def _provider(self, name):
+        if name not in self._providers:
+            rows = [self._image.provider(number - 2) for number in self._image.agent.providers if number >= 2]
+            row = next((row for row in rows if row[0] == name), None)
+            if row is None:
+                raise ProviderError("the image has no such provider")
+            self._providers[name] = Provider(row, *self._gateway.codecs, _KEEP)
+        return self._providers[name]
+
+    def _services(self) -> Services:
+        info = self._image.agent
+        if self._meter is None:
+            self._spent = self._gateway.store.spent(self.name, info.name)
+            self._meter = Meter(_clock, lambda: self._spent, info.tokens_per_hour, info.cost_per_day, info.rates)
+        return Services(self._image, self._meter, lambda name: self._gateway.secret(info.name, name), self._spend, self._gateway.note)
+
+    async def _spend(self, entries: list) -> bool:
+        """Carry out the effect STORE."""
+        add(self._spent, entries)
+        await self._gateway.store.spend(self.name, self._image.agent.name, self._spent)
+        return True
+
+    def _moved(self) -> None:
+        self.pump()
+
+    def _ended(self, job) -> None:
+        self._gateway.ended(self, job)
+        self._tidy()
+        asyncio.get_running_loop().call_later(KEPT_S, self._tidy)
+
+    def _tidy(self) -> None:
+        """Forget answers that nobody asks for any more."""
+        now = asyncio.get_running_loop().time()
+        done = [job for job in self._jobs.values() if job.is_done]
+        for old in done[:-KEPT] + [job for job in done[-KEPT:] if now - job.ended_s >= KEPT_S]:
+            self._jobs.pop(old.id)
+            self._sent.pop(old.id, None)
+
+    def _forget(self, id: str) -> None:
+        """Nobody waits for request *id* any more."""
+        self._asked.pop(id, None)
+        job = self._jobs.pop(id, None)
+        self._sent.pop(id, None)
+        if job and not job.is_done:
+            job.cancel()
+            job.outcome = "cancelled: nobody waits for it"
+            self._gateway.ended(self, job)
+
+
+def _history(messages: list) -> History:
+    """Return the conversation as whole turns."""
+    history = History(MAX_ASKED * 2)
+    for message in messages:
+        if message.role == "user":
+            history.begin(message)
+        else:
+            history.turn.append(message)
+    return history
+
+
+def _is_id(value) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_ID
+
+
+def _between(value, bounds: tuple) -> int:
+    return min(max(value, bounds[0]), bounds[1]) if type(value) is int else bounds[0]
+
+
+def _clock() -> tuple:
+    return time.monotonic_ns() // 1000000, int(time.time())

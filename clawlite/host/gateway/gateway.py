@@ -1,0 +1,152 @@
+"""``clawlite gateway``: keys and network for devices that have neither (docs/gateway.md).
+
+A device asks for a provider of its image by name; host, key, limits and the API's format are known here alone.
+"""
+import asyncio
+import os
+import signal
+import sys
+
+from clawlite.core.errors import ParseError
+from clawlite.core.printable import printable
+from clawlite.host.serial import ports
+from clawlite.host.gateway.device import Device
+from clawlite.host.gateway.images import Images
+from clawlite.host.gateway.job import dumped, shown
+from clawlite.host.gateway.lan import Listener, Tokens
+from clawlite.host.gateway.serial import SerialPort
+from clawlite.host.gateway.store import Store
+from clawlite.host.sim.sim import registry
+
+MAX_SAID = 4096                 # characters of a question or an answer that the history keeps
+
+
+def folder() -> str:
+    """Return where a gateway keeps what it keeps: a name that no agent's state folder can have."""
+    return os.path.join(os.path.dirname(registry()), ".gateway")
+
+
+def serve(projects: list, port_names: list, listen, certificate, key, secret) -> int:
+    """Serve devices until Ctrl-C or SIGTERM; return the exit code.
+
+    projects    folders or images; none: the current folder
+    port_names  of serial ports; with none and no *listen*, the only board
+    listen      "ADDRESS:PORT" or None; certificate, key: files for TLS there, or None
+    secret      function(agent, name) -> value of a secret; raises ``ClawError``
+    Raises ``ClawError`` when it cannot begin.
+    """
+    return asyncio.run(_serve(projects, port_names, listen, certificate, key, secret))
+
+
+async def _serve(projects, port_names, listen, certificate, key, secret) -> int:
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    codes = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, lambda number=number: (codes.append(number), over.set()))
+    gateway = Gateway(Images(projects or ["."], note, seen=os.path.join(folder(), "images")), await Store.open(os.path.join(folder(), "gateway.db"), note), secret, note)
+    try:
+        gateway.note("agents: " + (", ".join(gateway.images.agents()) or "none that could be read"))
+        entries = [ports.choose(name) for name in port_names] or ([] if listen else [ports.choose()])
+        for entry in entries:
+            port = gateway.attach(entry)
+            gateway.note(f"serves {entry['port']}; its console: clawlite console --port {port.console}")
+        if listen:
+            where = await gateway.listen(listen, certificate, key)
+            gateway.note(f"listens on {where}{'' if certificate else ', not encrypted: for a LAN that you trust'}")
+        await over.wait()
+    finally:
+        await gateway.close()
+    return 130 if codes == [signal.SIGINT] else 0
+
+
+class Gateway:
+    """All devices, and what they share.
+
+    images  ``Images``
+    store   ``Store``
+    secret  function(agent, name) -> value; may block
+    note    function(text) for who runs it
+    """
+
+    def __init__(self, images: Images, store: Store, secret, note):
+        self.images, self.store, self.secret, self.note = images, store, secret, note
+        self.codecs = (loads, lambda value: dumped(value).decode())
+        self._devices = {}
+        self._ports = []
+        self._listener = None
+
+    def device(self, name: str) -> Device:
+        """Return the device *name*, made when it comes for the first time."""
+        if name not in self._devices:
+            self._devices[name] = Device(name, self)
+        return self._devices[name]
+
+    def attach(self, entry: dict, watch=None) -> SerialPort:
+        """Serve the port *entry* (host/serial/ports.py).  Raises ``ClawError``."""
+        port = SerialPort(entry, self.device(entry["id"]), self.note, watch)
+        self._ports.append(port)
+        return port
+
+    def port_of(self, device: Device):
+        """Return the id of the serial port that *device* is at, or None."""
+        return device.name if any(port.serves(device) for port in self._ports) else None
+
+    async def listen(self, address: str, certificate=None, key=None) -> str:
+        """Serve the LAN; return the address with its port.  Raises ``ClawError``."""
+        listener = Listener(Tokens(os.path.join(folder(), "tokens")), self.device, self.note)
+        where = await listener.open(address, certificate, key)
+        self._listener = listener
+        return where
+
+    async def close(self) -> None:
+        for port in self._ports:
+            port.close()
+        if self._listener:
+            self._listener.close()
+        for device in self._devices.values():
+            device.close()
+        await self.store.close()
+
+    # -- what devices tell
+
+    def greeted(self, device: Device, digest: str, refusal) -> None:
+        """*device* runs the image with this *digest*; *refusal*: what it is told, when nobody knows that."""
+        if refusal:
+            self.note(f"{device.name}: runs an image that no project has: {shown(refusal)}")
+        else:
+            self.images.ran(digest)
+            self.note(f"{device.name}: runs {device.agent}" + ("" if self.images.is_now(digest) else f", as it was before: image {digest[:12]}"))
+        self.store.seen(device.name, device.agent, digest)
+        self.store.event(device.name, "device.greeted", agent=device.agent, image=digest)
+
+    def began(self, device: Device, job, messages: list) -> None:
+        job.asked = next((message.text for message in reversed(messages) if message.role == "user"), "")[:MAX_SAID]
+        self.store.event(device.name, "request.began", request=job.id, provider=job.provider)
+
+    def ended(self, device: Device, job) -> None:
+        self.store.event(device.name, "request.ended", request=job.id, provider=job.provider, outcome=job.outcome)
+        self.store.asked(device.name, device.agent, job.provider, job.id, job.asked, job.said[:MAX_SAID], job.outcome)
+        if job.outcome != "ok":
+            self.note(f"{device.name}: {job.provider}: {job.outcome}")
+
+
+def loads(data: bytes):
+    """Return the value of strict JSON.  Raises ``ParseError``."""
+    import msgspec
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise ParseError(str(e)) from None
+
+
+def note(text: str) -> None:
+    print("clawlite: " + printable(text.encode()).decode(), file=sys.stderr, flush=True)
+
+
+def has_token(name: str) -> bool:
+    return os.path.isfile(os.path.join(folder(), "tokens", name))
+
+
+def make_token(name: str) -> str:
+    """Return a new token for the device *name*.  Raises ``ClawError``."""
+    return Tokens(os.path.join(folder(), "tokens")).make(name)

@@ -1,0 +1,177 @@
+"""Devices that reach a gateway over the LAN: TCP, one token each, records as RFC 7464 has them (0x1E, JSON, LF).
+
+1. The token never goes over the wire: the gateway sends a nonce, the device answers HMAC-SHA256(token, nonce), in hex.
+2. Without ``--tls-cert`` what follows is not encrypted: for a LAN whose every member is trusted.
+3. Who does not answer in time, or wrongly, is told no reason.  Of one token the newest connection counts.
+4. Strangers are few, in all and of one address; when there are too many the oldest goes: a device that answers is one for a moment alone.
+"""
+import asyncio
+import hmac
+import json
+import os
+import re
+import ssl
+
+from clawlite.core.errors import ClawError
+from clawlite.core.frame import RECORD, Framer
+from clawlite.host.gateway.job import dumped
+
+MAX_STRANGERS = 256             # connections whose token is not known yet
+MAX_BESIDE = 128                # of those, of one address
+_BACKLOG = 512                  # connections that the kernel holds until they are accepted
+MAX_RECORD = 65536
+_AUTH_S = 10
+_FULL = 262144                  # bytes that wait for a device that does not read: it is let go
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
+
+
+class Tokens:
+    """The folder with one file a token (0600): its name is the device's."""
+
+    def __init__(self, folder: str):
+        self._folder = folder
+
+    def make(self, name: str) -> str:
+        """Return a new token for the device *name*; an earlier one is no longer good.  Raises ``ClawError``."""
+        if not _NAME.match(name):
+            raise ClawError(f"{name!r} is no name of a device", "letters, digits, dots and hyphens, at most 63")
+        token = os.urandom(32).hex()
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        path = os.path.join(self._folder, name)
+        file = os.open(path + "~", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)        # no name ends so
+        try:
+            os.write(file, token.encode())
+        finally:
+            os.close(file)
+        os.replace(path + "~", path)
+        return token
+
+    def is_right(self, name, nonce: str, mac) -> bool:
+        """Return whether *mac* is what the device *name* answers to *nonce*."""
+        token = b""
+        if isinstance(name, str) and _NAME.match(name):
+            try:
+                with open(os.path.join(self._folder, name), "rb") as file:
+                    token = file.read(256)
+            except OSError:
+                pass
+        right = hmac.new(token or os.urandom(32), nonce.encode(), "sha256").hexdigest()
+        return isinstance(mac, str) and hmac.compare_digest(right.encode(), mac.encode("utf-8", "replace")) and bool(token)
+
+
+class Listener:
+    """What listens on one address.
+
+    device   function(name) -> ``gateway_device.Device``
+    note     function(text)
+    """
+
+    def __init__(self, tokens: Tokens, device, note):
+        self.tokens, self.device, self.note = tokens, device, note
+        self.strangers = {}             # Peer -> its address, the oldest first
+        self.peers = {}                 # name -> Peer
+        self._server = None
+
+    async def open(self, address: str, certificate, key) -> str:
+        """Listen on HOST:PORT; return the address with its real port.  Raises ``ClawError``."""
+        host, _, port = address.rpartition(":")
+        if not port.isdigit() or not host:
+            raise ClawError(f"--listen: expected ADDRESS:PORT, found {address}", "such as 192.168.1.2:7420")
+        tls = None
+        try:
+            if certificate:
+                tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                tls.minimum_version = ssl.TLSVersion.TLSv1_2
+                tls.load_cert_chain(certificate, key)
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_server(lambda: Peer(self), host.strip("[]"), int(port), ssl=tls, backlog=_BACKLOG,
+                                                    ssl_handshake_timeout=_AUTH_S if tls else None)
+        except (OSError, OverflowError) as e:
+            raise ClawError(f"{address}: {getattr(e, 'strerror', None) or e}") from None
+        return "%s:%d" % self._server.sockets[0].getsockname()[:2]
+
+    def close(self) -> None:
+        if self._server:
+            self._server.close()
+        for peer in [*self.peers.values(), *self.strangers]:
+            peer.end()
+
+
+class Peer(asyncio.Protocol):
+    """One connection.  As a device's link: ``send``, ``waiting``."""
+
+    def __init__(self, listener: Listener):
+        self._listener = listener
+        self._device = self._transport = None
+        self._framer = Framer(MAX_RECORD)
+        self._nonce = os.urandom(16).hex()
+        self._timer = None
+
+    @property
+    def waiting(self) -> int:
+        return self._transport.get_write_buffer_size()
+
+    def send(self, record: bytes) -> None:
+        self._transport.write(b"\x1e" + record + b"\n")
+        if self.waiting > _FULL:
+            self.end()
+
+    def end(self) -> None:
+        self._transport.abort()
+
+    def connection_made(self, transport) -> None:
+        self._transport = transport
+        strangers, address = self._listener.strangers, transport.get_extra_info("peername")[0]
+        beside = [peer for peer in strangers if strangers[peer] == address]
+        if len(beside) >= MAX_BESIDE or len(strangers) >= MAX_STRANGERS:
+            oldest = (beside if len(beside) >= MAX_BESIDE else list(strangers))[0]
+            del strangers[oldest]
+            oldest.end()
+        strangers[self] = address
+        self._timer = asyncio.get_running_loop().call_later(_AUTH_S, self.end)
+        self.send(dumped({"jsonrpc": "2.0", "id": "auth", "method": "claw.gateway.auth", "params": {"nonce": self._nonce}}))
+
+    def data_received(self, data: bytes) -> None:
+        self._framer.feed(data)
+        while (event := self._framer.next_event()) and not self._transport.is_closing():
+            if event[0] == RECORD and self._device:
+                self._device.record(event[1])
+            elif event[0] == RECORD:
+                self._authenticate(event[1])
+        if self._device and not self._transport.is_closing():
+            self._device.pump()
+
+    def resume_writing(self) -> None:
+        if self._device:
+            self._device.pump()
+
+    def connection_lost(self, error) -> None:
+        self._listener.strangers.pop(self, None)
+        if self._timer:
+            self._timer.cancel()
+        if self._device and self._listener.peers.get(self._device.name) is self:
+            del self._listener.peers[self._device.name]
+            self._device.down()
+            self._listener.note(f"{self._device.name}: the connection is over")
+        self._device = None
+
+    def _authenticate(self, data: bytes) -> None:
+        try:
+            answer = json.loads(data)["result"]
+            name, mac = answer["name"], answer["mac"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            name = mac = None
+        if not self._listener.tokens.is_right(name, self._nonce, mac):
+            self._listener.note(f"somebody at {self._transport.get_extra_info('peername')[0]} has no token that is right")
+            self.end()
+            return
+        self._timer.cancel()
+        self._timer = None
+        self._listener.strangers.pop(self, None)
+        old = self._listener.peers.pop(name, None)
+        if old:
+            old.end()
+        self._listener.peers[name] = self
+        self._device = self._listener.device(name)
+        self._device.down()
+        self._device.up(self)

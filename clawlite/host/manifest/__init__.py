@@ -1,0 +1,5 @@
+"""The front end: claw.yaml and clawlite.toml become one checked Manifest, or a list of problems.
+
+Imports: base, boards, channels, documents, memory, models, policy, providers, telemetry, tools.
+Used by: bench, build, cli, compiler, flash, gateway.
+"""

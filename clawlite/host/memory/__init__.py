@@ -1,0 +1,5 @@
+"""The Memory of a manifest and its settings (CKP 5.6).
+
+Imports: base, models, providers, tools.
+Used by: compiler, fit, manifest.
+"""

@@ -1,0 +1,5 @@
+"""New projects from templates.
+
+Imports: base, boards, fit, providers.
+Used by: bench, cli.
+"""

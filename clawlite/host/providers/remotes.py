@@ -1,0 +1,109 @@
+"""Remote providers (CKP 5.2): a row for the device, and the part of every request that never changes.
+
+What a device would only forward (model, tools with their schemas, the system prompt) is written as JSON here, once; the
+device adds the conversation (core/provider.py).  Tools that policy always denies are not offered to a model.
+"""
+import dataclasses
+import json
+import urllib.parse
+
+from msgspec import structs
+
+from clawlite.core.oauth2 import encoded
+from clawlite.core.provider import ANTHROPIC, BEARER, CONSTANT, EXPONENTIAL, KEY_HEADER, LINEAR, NONE, OAUTH2, OPENAI
+from clawlite.host.policy.folding import nano
+
+KINDS = {"openai-compatible": OPENAI, "anthropic-native": ANTHROPIC}
+AUTH = {"none": NONE, "bearer": BEARER, "api-key-header": KEY_HEADER, "oauth2": OAUTH2}
+BACKOFF = {"exponential": EXPONENTIAL, "linear": LINEAR, "constant": CONSTANT}
+PATHS = {OPENAI: "/chat/completions", ANTHROPIC: "/messages"}
+EMBEDDINGS = "/embeddings"
+MAX_ATTEMPTS, DELAY_MS = 3, 1000        # without a retry block
+
+
+def row(provider, settings, prefix: list, bare: list) -> list:
+    """Return the record of *provider* (a Provider primitive, its endpoint checked), as ``core.provider.Provider`` reads it.
+
+    settings  of clawlite.toml: prices, and the server of tokens
+    prefix    [offset, length] in the section WIRE of what every request to it begins with; bare: the same without tools
+    """
+    spec = provider.spec
+    kind = KINDS[spec.protocol]
+    limits, retry = spec.limits, spec.retry
+    price = settings.prices.get(spec.model)
+    return [provider.name, kind, *_where(spec.endpoint, PATHS[kind]), spec.model,
+            AUTH[spec.auth.type], spec.auth.secret_ref or "",
+            _oauth2(settings.oauth2[provider.name]) if spec.auth.type == "oauth2" else None, spec.streaming is not False,
+            retry.max_attempts if retry and retry.max_attempts else MAX_ATTEMPTS,
+            BACKOFF[retry.backoff or "exponential"] if retry else EXPONENTIAL,
+            retry.initial_delay_ms if retry and retry.initial_delay_ms is not None else DELAY_MS,
+            *[getattr(limits, name) if limits else None
+              for name in ("tokens_per_day", "tokens_per_request", "requests_per_minute", "max_context_window")],
+            settings.answer.first_byte_ms, settings.answer.total_ms,
+            [-(-nano(price.input) // 1000000), -(-nano(price.output) // 1000000)] if price else [0, 0], prefix, bare]
+
+
+def embedding_row(provider, model: str, settings) -> list:
+    """Return the record of *provider* as one that makes embeddings with *model*: nothing of its requests is prepared."""
+    spec = structs.replace(provider.spec, model=model)
+    found = row(dataclasses.replace(provider, spec=spec), settings, [0, 0], [0, 0])
+    found[2:6] = _where(spec.endpoint, EMBEDDINGS)
+    return found
+
+
+def _where(endpoint: str, path: str) -> list:
+    url = urllib.parse.urlsplit(endpoint)
+    tls = url.scheme == "https"
+    return [tls, url.hostname, url.port or (443 if tls else 80), (url.path.rstrip("/") + path) or "/"]
+
+
+def _oauth2(server) -> list:
+    """Return the record that ``core/oauth2.py`` reads, of a ``settings.OAuth2``."""
+    return [*_where(server.endpoint, ""), encoded(server.client_id), encoded(server.scope or "")]
+
+
+def wire(provider, system: str, tools: list) -> bytes:
+    """Return the JSON of a request up to the first message of the conversation.
+
+    tools  Tool primitives that the model may call
+    """
+    spec = provider.spec
+    body = {"model": spec.model, "stream": spec.streaming is not False}
+    if spec.protocol == "openai-compatible":
+        if body["stream"]:
+            body["stream_options"] = {"include_usage": True}
+        if tools:
+            body["tools"] = [{"type": "function", "function": {"name": tool.name, "description": tool.spec.description or "",
+                                                              "parameters": tool.spec.input_schema or {"type": "object"}}} for tool in tools]
+        return _open(body) + b',"messages":[' + _json({"role": "system", "content": system})
+    body["system"] = system
+    if tools:
+        body["tools"] = [{"name": tool.name, "description": tool.spec.description or "",
+                          "input_schema": tool.spec.input_schema or {"type": "object"}} for tool in tools]
+    return _open(body) + b',"messages":['
+
+
+def endpoint_problem(endpoint: str) -> str:
+    """Return what is wrong with an endpoint for HTTP, or ""."""
+    try:
+        url = urllib.parse.urlsplit(endpoint)
+        port = url.port
+    except ValueError as e:
+        return str(e)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        return "expected http://HOST/... or https://HOST/..."
+    if url.username is not None or url.password is not None:
+        return "a key or password has no place in a URL; name it with auth.secret_ref"
+    if url.query or url.fragment:
+        return "expected a base URL without ? and #"
+    if port == 0 or not (endpoint.isascii() and endpoint.isprintable()) or " " in endpoint:
+        return "expected ASCII without blanks, and a port from 1 to 65535"
+    return ""
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _open(body: dict) -> bytes:
+    return _json(body)[:-1]

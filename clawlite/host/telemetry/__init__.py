@@ -1,0 +1,5 @@
+"""The Telemetry of a manifest (CKP 5.10).
+
+Imports: providers, tools.
+Used by: compiler, manifest.
+"""

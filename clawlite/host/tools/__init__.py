@@ -1,0 +1,6 @@
+"""Tools, skills, sandboxes, buses and credentials of a manifest, and the functions of tools.py
+(CKP 5.4, 5.5, 5.7).
+
+Imports: base, documents, models, providers, schema.
+Used by: build, compiler, fit, manifest, memory, telemetry.
+"""

@@ -1,0 +1,100 @@
+"""``clawlite channels dead``: messages that an agent has given up, with the standard library alone."""
+import os
+
+from clawlite.core.clock import iso8601
+from clawlite.core.errors import ClawError
+from clawlite.core.printable import printable
+from clawlite.linux.files import files
+from clawlite.linux.channels.dead_letters import SUFFIX, DeadLetters
+from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.admin.trace import image_of
+from clawlite.linux.admin.commands import failed
+
+USAGE = "usage: clawlite channels dead [retry NUMBER | drop NUMBER] [MANIFEST | IMAGE] [--json]"
+HELP = """Messages of queues that the agent has given up, because it ended each time that it ran them.
+retry runs one again: an agent that runs begins within 10 s, another one when it starts.  drop removes one.
+NUMBER is the one that the list shows; write CHANNEL/NUMBER where several channels have it."""
+_SHOWN = 80                     # characters of a message
+
+
+def main(args: list) -> int:
+    """Run the verb; return the exit code: 1 when there is no such message."""
+    if "--help" in args or "-h" in args:
+        print(USAGE + "\n\n" + HELP)
+        return 0
+    as_json = "--json" in args
+    words = [word for word in args if word != "--json"]
+    if words[:1] != ["dead"]:
+        return failed("channels: expected dead\n" + USAGE)
+    words.pop(0)
+    verb = words.pop(0) if words[:1] in (["retry"], ["drop"]) else ""
+    wanted = words.pop(0) if verb and words else ""
+    if verb and not wanted.rpartition("/")[2].isdigit():
+        return failed("%s: expected the NUMBER of a message\n%s" % (verb, USAGE))
+    if len(words) > 1 or words and words[0].startswith("-"):
+        return failed("unexpected %s\n%s" % (words[-1], USAGE))
+    try:
+        agent = files.open_image(image_of(words[0] if words else ".")).agent.name
+    except ClawError as e:
+        return _refused(e, as_json, 2)
+    try:
+        found = _letters(os.path.join(files.state_folder(agent), "channels"))
+        if verb:
+            _change(verb, _chosen(found, wanted))
+        else:
+            _show(found, as_json)
+        return 0
+    except ClawError as e:
+        return _refused(e, as_json, 1)
+    except OSError as e:
+        return _refused(ClawError("%s: %s" % (e.filename or "the messages", e.strerror)), as_json, 1)
+
+
+def _letters(folder: str) -> list:
+    """Return [(channel, its ``DeadLetters``, ``Letter``)]."""
+    try:
+        names = sorted([name for name in os.listdir(folder) if name.endswith(SUFFIX)])
+    except FileNotFoundError:
+        return []
+    boxes = [(name[:-len(SUFFIX)], DeadLetters(os.path.join(folder, name))) for name in names]
+    return [(channel, box, letter) for channel, box in boxes for letter in box.all()]
+
+
+def _chosen(found: list, wanted: str) -> tuple:
+    channel, _, number = wanted.rpartition("/")
+    those = [one for one in found if one[2].number == int(number) and channel in ("", one[0])]
+    if not those:
+        raise ClawError("there is no message %s that was given up" % wanted, "see them with: clawlite channels dead")
+    if len(those) > 1:
+        raise ClawError("several channels have a message %s" % wanted,
+                        "write one of: %s" % ", ".join(["%s/%s" % (one[0], number) for one in those]))
+    return those[0]
+
+
+def _change(verb: str, chosen: tuple):
+    _, box, letter = chosen
+    if verb == "drop":
+        return box.drop(letter.number)
+    if letter.is_damaged:
+        raise ClawError("the file of message %d is damaged, and cannot run again" % letter.number, "drop it")
+    if not letter.is_asked:
+        box.ask(letter.number)
+
+
+def _show(found: list, as_json: bool):
+    if as_json:
+        print(dumps([{"channel": channel, "number": one.number, "time": iso8601(one.at_s), "actor": one.actor, "text": one.text,
+                      "reason": one.why, "retry": one.is_asked, "damaged": one.is_damaged} for channel, _, one in found]))
+        return
+    for channel, _, one in found:
+        said = "damaged" if one.is_damaged else "%s  %s%s  %s" % (
+            iso8601(one.at_s), one.actor + "  " if one.actor else "", one.why, dumps(one.text[:_SHOWN]))
+        line = "%s/%d  %s%s" % (channel, one.number, said, "  runs again" if one.is_asked else "")
+        os.write(1, printable(line.encode("utf-8", "replace")) + b"\n")
+
+
+def _refused(e, as_json: bool, code: int) -> int:
+    if as_json:
+        print(dumps({"error": e.to_json()}))
+    failed(e.message + (" - " + e.hint if e.hint else ""))
+    return code

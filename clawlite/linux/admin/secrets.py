@@ -1,0 +1,94 @@
+"""``clawlite secrets``: an agent's own store, from the command line.  A value comes from stdin or a hidden prompt; none is ever shown."""
+import os
+import sys
+
+from clawlite.core.errors import ClawError
+from clawlite.linux.files import files
+from clawlite.linux.secrets import encrypted_store, secrets
+from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.admin.trace import image_of
+from clawlite.linux.admin.commands import failed
+
+USAGE = "usage: clawlite secrets set NAME | list | remove NAME  [MANIFEST | IMAGE | --agent AGENT] [--json]"
+HELP = """The secrets that an agent keeps for itself, by the names that secret_ref gives.  set reads the value from stdin, or asks for it
+without showing it; with $%s the store is encrypted (aes-256-gcm).""" % encrypted_store.VARIABLE
+
+
+def main(args: list, name_of) -> int:
+    """Run the verb; return the exit code.
+
+    name_of  function(manifest or folder) -> the agent's name, for one that has no image yet; raises ``ClawError``
+    """
+    if "--help" in args or "-h" in args:
+        print(USAGE + "\n\n" + HELP)
+        return 0
+    as_json = "--json" in args
+    words = [word for word in args if word != "--json"]
+    agent = None
+    if "--agent" in words:
+        at = words.index("--agent")
+        agent = "".join(words[at + 1:at + 2])
+        words = words[:at] + words[at + 2:]
+    verb = words.pop(0) if words else ""
+    name = words.pop(0) if verb in ("set", "remove") and words else None
+    if verb not in ("set", "list", "remove") or verb != "list" and not name or len(words) > 1 or "".join(words[:1]).startswith("-") \
+            or agent is not None and (words or not agent.replace("-", "").isalnum()):
+        said = "%s: expected the NAME of the secret" % verb if verb in ("set", "remove") and not name else "expected set, list or remove, and at most one agent"
+        return failed(said + "\n" + USAGE)
+    try:
+        agent = agent or _agent(words[0] if words else ".", name_of)
+        return {"set": _set, "remove": _remove, "list": _list}[verb](agent, name, as_json)
+    except ClawError as e:
+        return _refused(e, as_json)
+    except OSError as e:
+        return _refused(ClawError("the secret store: %s" % e.strerror), as_json)
+
+
+def _agent(where: str, name_of) -> str:
+    image = image_of(where)
+    return files.open_image(image).agent.name if os.path.exists(image) else name_of(where)
+
+
+def _set(agent: str, name: str, as_json: bool) -> int:
+    secrets.check_name(name)
+    if os.isatty(0):
+        from getpass import getpass
+        value = getpass("Value of %s (it is not shown): " % name)
+    else:
+        data = sys.stdin.buffer.read(secrets.MAX_VALUE + 3)
+        try:
+            value = data.decode()
+        except UnicodeDecodeError:
+            value = None
+        if value is None:               # raised outside: the exception of the codec holds the value
+            raise ClawError("stdin: a secret is UTF-8 text")
+    secrets.set_secret(agent, name, value)
+    _said({"agent": agent, "name": name, "encrypted": encrypted_store.has_key()}, as_json,
+          "%s keeps %s%s" % (agent, name, ", encrypted" if encrypted_store.has_key() else ""))
+    return 0
+
+
+def _remove(agent: str, name: str, as_json: bool) -> int:
+    secrets.remove(agent, name)
+    _said({"agent": agent, "removed": name}, as_json, "%s has forgotten %s" % (agent, name))
+    return 0
+
+
+def _list(agent: str, _, as_json: bool) -> int:
+    found = [{"name": name, "encrypted": secrets.is_encrypted(agent, name)} for name in secrets.names(agent)]
+    if as_json:
+        print(dumps(found))
+    for one in () if as_json else found:
+        print("%s%s" % (one["name"], "  encrypted" if one["encrypted"] else ""))
+    return 0
+
+
+def _said(value: dict, as_json: bool, text: str):
+    print(dumps(value) if as_json else text)
+
+
+def _refused(e, as_json: bool) -> int:
+    if as_json:
+        print(dumps({"error": e.to_json()}))
+    failed(e.message + (" - " + e.hint if e.hint else ""))
+    return 1

@@ -1,0 +1,231 @@
+"""An audit in files: ``audit.jsonl`` and the segments before it, ``audit.head`` beside them.
+
+1. Records are appended with one write(2) and are acknowledged when the head has been written after it: what that has returned for
+   survives ``kill -9``.  Nothing is synced: a power cut may take the last seconds.
+2. A write that was cut short (a full disk) is taken back; a line that a killed process left unfinished was never acknowledged and goes.
+3. Processes of one agent share the files under a lock on the head.
+4. A segment of a day, or of 4 MiB, becomes ``audit-N.jsonl``, N its first record.  It goes as a whole
+   when all of it is too old, or when the segments would have more than the audit may have.
+"""
+import fcntl
+import os
+from errno import ENOSPC
+
+from clawlite.linux.audit.chain import Head, beginning, digest, head_of, link
+from clawlite.linux.files.files import leads_to, tell_replaced, write_whole
+
+SEGMENT = 4 << 20               # bytes
+DAY = 86400
+HEAD = 256                     # bytes of the head's file, always written whole
+
+
+class FileStore:
+    """The files of one agent's audit.
+
+    folder  the agent's state folder
+    kept_s  seconds that records are kept, or None
+    taken   function() -> number of the last record that may go, or None: all
+    most    bytes that all segments may have, at least 2 * ``SEGMENT``; 0: no bound
+
+    removed  what the last ``append`` removed for ``most``, "" for nothing; its first record says so
+    """
+
+    def __init__(self, folder: str, agent: str, kept_s=None, taken=None, most: int = 0):
+        self._taken, self._most = taken, most
+        self.removed = ""
+        self._folder, self._agent, self._kept_s = folder, agent, kept_s
+        self._path = os.path.join(folder, "audit.jsonl")
+        self._head_fd = self._fd = None
+        self._head = None               # ``Head``, as it was last written
+        self._known = b""               # the same as bytes
+        self._size = 0
+        self._begun_s = 0               # when the segment began
+        self._said = ""
+
+    def append(self, make, now_s: int):
+        """Append what ``make(head)`` returns, bytes that end with a line feed; it moves the head on.
+
+        Raises ``OSError``: nothing was appended then.
+        """
+        path = os.path.join(self._folder, "audit.head")
+        if self._head_fd is not None and not leads_to(path, self._head_fd):
+            self.close()                # others lock the file that has the name now
+            tell_replaced("the audit's head", path)
+        if self._head_fd is None:
+            os.makedirs(self._folder, 0o700, exist_ok=True)
+            self._head_fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._head_fd, fcntl.LOCK_EX)
+        try:
+            self._meet()
+            if self._size and (self._size >= SEGMENT or now_s // DAY > self._begun_s // DAY):
+                self._turn(now_s)
+            head = Head(self._head.first, self._head.prev, self._head.last, self._head.hash)
+            data = make(head)
+            if data:
+                self._write(data, head)
+            elif not self._known:
+                self._put(head)
+            if data:
+                self.removed = ""       # a record of it is written
+        finally:
+            fcntl.flock(self._head_fd, fcntl.LOCK_UN)
+
+    def problem(self) -> str:
+        """Return what is not as it was left, "" when all is: said once."""
+        said, self._said = self._said, ""
+        return said
+
+    def _meet(self):
+        """Take note of what others have written, and of what a killed process left."""
+        data = os.pread(self._head_fd, HEAD, 0)
+        if self._fd is not None and data == self._known and os.fstat(self._fd).st_size == self._size and os.fstat(self._fd).st_nlink:
+            try:
+                if os.stat(self._path).st_ino == os.fstat(self._fd).st_ino:
+                    return
+            except FileNotFoundError:
+                pass
+        self._close_segment()
+        self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        status = os.fstat(self._fd)
+        self._size, self._begun_s = status.st_size, int(status.st_mtime)
+        whole = os.pread(self._fd, self._size, 0)
+        end = whole.rfind(b"\n") + 1
+        if end < self._size:
+            os.ftruncate(self._fd, end)
+            self._size = end
+        head = head_of(data)
+        self._head = _caught_up(head or beginning(self._agent), whole[:end].splitlines(), self)
+        if head is None and (data.strip(b"\0") or whole or len(segments(self._folder)) > 1):
+            self._said = "the head was damaged or missing"
+        self._known = data.strip(b"\0")
+
+    def _write(self, data: bytes, head):
+        """Write records, and the head that they come to; neither of the two where one fails."""
+        try:
+            write_whole(self._fd, data)
+            self._put(head)
+        except BaseException:
+            try:
+                os.ftruncate(self._fd, self._size)
+            finally:                    # what stands there all the same is read by the next one
+                self._close_segment()
+            raise
+        self._size += len(data)
+
+    def _put(self, head):
+        data = head.text().encode().ljust(HEAD - 1) + b"\n"
+        if os.pwrite(self._head_fd, data, 0) < len(data):
+            raise OSError(ENOSPC, os.strerror(ENOSPC))
+        self._head, self._known = head, data
+
+    def _turn(self, now_s: int):
+        """Begin a new segment, and forget those that are too old."""
+        data = os.pread(self._fd, 4096, 0)
+        n, _ = link(data.splitlines()[0])
+        os.rename(self._path, os.path.join(self._folder, "audit-%012d.jsonl" % (n or self._head.last)))
+        self._close_segment()
+        self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._size, self._begun_s = 0, now_s
+        self._forget(now_s)
+
+    def _forget(self, now_s: int):
+        """Remove the oldest segments: those that are too old, and those that the size does not allow."""
+        old = segments(self._folder)[:-1]
+        found = [os.stat(path) for path in old]
+        aged = count = 0
+        if self._kept_s is not None:
+            while aged < len(old) and found[aged].st_mtime < now_s - self._kept_s:
+                aged += 1
+        if self._most:                  # the segment that begins has room, too
+            size = SEGMENT + sum([one.st_size for one in found])
+            while count < len(old) and size > self._most:
+                size -= found[count].st_size
+                count += 1
+        count, last = self._removable(old, max(aged, count))
+        if not count:
+            return
+        n, _ = link(last)
+        if count > aged:
+            self.removed = removed(self._head.first, n, self._most)
+        # The head is first: a segment that is left over is only older than the head says.
+        self._put(Head(n + 1, digest(last), self._head.last, self._head.hash))
+        for path in old[:count]:
+            os.unlink(path)
+
+    def _removable(self, paths: list, count: int) -> tuple:
+        """Return (how many of the first *count* segments may go, the last line of the last one).
+
+        A segment whose last record is damaged goes with the next one; what waits for its copies stays.
+        """
+        taken = self._taken() if count and self._taken else None
+        while count:
+            with open(paths[count - 1], "rb") as file:
+                lines = file.read().splitlines()
+            n = link(lines[-1])[0] if lines else None
+            if n is not None and (taken is None or n <= taken):
+                return count, lines[-1]
+            count -= 1
+        return 0, b""
+
+    def _close_segment(self):
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+    def close(self):
+        """Close the files."""
+        self._close_segment()
+        fd, self._head_fd = self._head_fd, None
+        if fd is not None:
+            os.close(fd)
+
+
+def removed(first: int, last: int, most: int) -> str:
+    """Return the sentence of records that were removed because an audit had *most* bytes."""
+    return "records %d to %d were removed: the audit may have %d MiB ([audit] max_size_mb)" % (
+        first, last, most >> 20)
+
+
+def _caught_up(head: Head, lines: list, store: FileStore) -> Head:
+    """Return *head* moved on over *lines* that follow it: their writer was killed before it could say so."""
+    at = len(lines)
+    while at and digest(lines[at - 1]) != head.hash:
+        at -= 1
+    if not at and lines and (link(lines[0]) != (head.last + 1, head.hash)):
+        store._said = "the records do not end where the head says"
+        return head
+    for data in lines[at:]:
+        if link(data) != (head.last + 1, head.hash):
+            store._said = "lines were added that do not follow from the last record"
+            break
+        head.last, head.hash = head.last + 1, digest(data)
+    return head
+
+
+def segments(folder: str) -> list:
+    """Return the paths of an audit's files, the oldest first."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.startswith("audit-") and name.endswith(".jsonl"))
+    except FileNotFoundError:
+        return []
+    return [os.path.join(folder, name) for name in names + ["audit.jsonl"] if os.path.exists(os.path.join(folder, name))]
+
+
+def read(folder: str) -> tuple:
+    """Return (iterator over the lines without their ends, ``Head`` or None, whether there is an audit)."""
+    paths = segments(folder)
+    try:
+        with open(os.path.join(folder, "audit.head"), "rb") as file:
+            data = file.read(HEAD + 1)
+    except FileNotFoundError:
+        data = None
+
+    def lines():
+        head = head_of(data or b"")
+        for path in paths:
+            with open(path, "rb") as file:
+                for text in file:
+                    text = text.rstrip(b"\n")
+                    if head is None or (link(text)[0] or head.first) >= head.first:     # older ones were to go
+                        yield text
+    return lines(), head_of(data or b""), bool(paths or data)

@@ -1,0 +1,144 @@
+"""An audit in SQLite: ``audit.db``, the same lines and the same chain as in files (files.py), one row a record.
+
+A transaction holds the records and the head.  WAL, synchronous NORMAL: what a commit has returned for survives ``kill -9``.
+"""
+import os
+import sqlite3
+
+from clawlite.linux.audit.chain import Head, beginning, digest, head_of
+from clawlite.linux.audit.files import SEGMENT, removed
+from clawlite.linux.files.files import tell_replaced
+
+_WAIT_S = 5                     # for another process of this agent
+_SCHEMA = "CREATE TABLE IF NOT EXISTS records (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, line BLOB NOT NULL);" \
+          "CREATE TABLE IF NOT EXISTS head (one INTEGER PRIMARY KEY CHECK (one = 1), text BLOB NOT NULL);"
+
+
+class SQLiteStore:
+    """The database of one agent's audit; as ``auditfile.FileStore``."""
+
+    def __init__(self, folder: str, agent: str, kept_s=None, most: int = 0):
+        self._most = most
+        self.removed = ""
+        self._folder, self._agent, self._kept_s = folder, agent, kept_s
+        self._db = self._status = None
+        self._path = os.path.join(folder, "audit.db")
+        self._day = None                # when what is too old last went
+
+    def append(self, make, now_s: int):
+        try:
+            self._append(make, now_s)
+        except sqlite3.Error as e:
+            raise OSError(0, "SQLite: %s" % e) from None
+
+    def _append(self, make, now_s: int):
+        if self._db is not None and not self._is_in_place():
+            self.close()
+            tell_replaced("the audit", self._path)
+        if self._db is None:
+            self._open()
+        db = self._db
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            row = db.execute("SELECT text FROM head").fetchone()
+            head = head_of(row[0]) if row else beginning(self._agent)
+            if head is None:
+                raise sqlite3.DatabaseError("the head of the audit is damaged")
+            self._make_room(head)
+            data = make(head)
+            lines = data.splitlines()
+            n = head.last - len(lines)
+            for number, line in enumerate(lines):
+                db.execute("INSERT INTO records VALUES (?, ?, ?)", (n + 1 + number, now_s, line))
+            if self._kept_s is not None and now_s // 3600 != self._day:
+                self._day = now_s // 3600
+                self._forget(head, now_s - self._kept_s)
+            db.execute("INSERT OR REPLACE INTO head VALUES (1, ?)", (head.text().encode(),))
+            db.execute("COMMIT")
+        except BaseException:
+            self.removed = ""           # nothing was
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+
+    def _make_room(self, head: Head):
+        """Remove the oldest records, a segment of them, when the database has more than it may have.
+
+        Pages that are free are used again, so the file stays as it is.  One that is far too large, of
+        before there was a bound, shrinks by a segment at each append: no transaction is long.
+        """
+        self.removed = ""
+        if not self._most:
+            return
+        db = self._db
+        pages, free, size = [db.execute("PRAGMA " + name).fetchone()[0]
+                             for name in ("page_count", "freelist_count", "page_size")]
+        if (pages - free) * size <= self._most:
+            return
+        room = min(SEGMENT, self._most // 4)
+        rows = db.execute("SELECT n, line FROM records WHERE n < ? ORDER BY n", (head.last,))
+        last = None
+        for last in rows:
+            room -= len(last[1])
+            if room <= 0:
+                break
+        rows.close()
+        if last:
+            self.removed = removed(head.first, last[0], self._most)
+            self._remove(head, last)
+
+    def _forget(self, head: Head, before_s: int):
+        last = self._db.execute("SELECT n, line FROM records WHERE at < ? AND n < ? ORDER BY n DESC LIMIT 1", (before_s, head.last)).fetchone()
+        if last:
+            self._remove(head, last)
+
+    def _remove(self, head: Head, last: tuple):
+        """Remove all records up to *last* (number, line)."""
+        self._db.execute("DELETE FROM records WHERE n <= ?", (last[0],))
+        head.first, head.prev = last[0] + 1, digest(last[1])
+
+    def _is_in_place(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self._path), self._status)
+        except FileNotFoundError:
+            return False
+
+    def _open(self):
+        os.makedirs(self._folder, 0o700, exist_ok=True)
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._status = os.fstat(fd)
+        os.close(fd)
+        db = sqlite3.connect(self._path, timeout=_WAIT_S, isolation_level=None)
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=NORMAL")
+            db.executescript(_SCHEMA)
+        except BaseException:
+            db.close()
+            raise
+        self._db = db
+
+    def problem(self) -> str:
+        return ""
+
+    def close(self):
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+
+def read(folder: str) -> tuple:
+    """Return as ``auditfile.read``."""
+    path = os.path.join(folder, "audit.db")
+    if not os.path.exists(path):
+        return iter(()), None, False
+    db = sqlite3.connect("file:%s?mode=ro" % path.replace("%", "%25").replace("?", "%3f").replace("#", "%23"), uri=True, timeout=_WAIT_S)
+    row = db.execute("SELECT text FROM head").fetchone()
+
+    def lines():
+        try:
+            for (line,) in db.execute("SELECT line FROM records ORDER BY n"):
+                yield line if isinstance(line, bytes) else str(line).encode()
+        finally:
+            db.close()
+    return lines(), head_of(row[0]) if row else None, True

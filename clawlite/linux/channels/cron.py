@@ -1,0 +1,87 @@
+"""Channels of type cron: a schedule that begins turns (CKP 0.2.0, 5.3), driven by the loop's deadlines.
+
+1. What was due while nothing ran (asleep, switched off, a clock that jumped ahead) is missed: ``once`` makes up for all of it with one
+run, ``skip`` with none, ``all`` with one each, at most 100.
+2. No time of a schedule runs twice, also when the clock goes back; when it goes back by more than an hour it was wrong before.
+3. The clock is looked at once a minute at least: a wait does not see a machine sleep.
+"""
+from datetime import datetime, timezone
+
+from clawlite.core.errors import ClawError
+from clawlite.linux.channels.schedule import Schedule
+
+SKIP, ONCE, ALL = range(3)
+LATE_S = 60                     # what is later than this was missed
+BACK_S = 3600
+LOOK_MS = 60000
+MOST_MADE_UP = 100
+_MOST_COUNTED = 1000
+
+
+class Cron:
+    """One schedule.
+
+    channel  ``channels.Channel``
+    own      [schedule, masks, time zone, missed, what it says or ""] of the image
+    Raises ``ClawError`` for a time zone that this machine does not know.
+    """
+
+    def __init__(self, channel, own: list):
+        self._channel = channel
+        self._text, masks, zone, self._missed, self._says = own
+        self._zone = zone_of(zone)
+        self._zone_name = zone
+        self._schedule = Schedule(masks, self._zone)
+        now_s = channel.now_s()
+        last = channel.state.data.get("last")
+        self._last = last if isinstance(last, int) and 0 <= last <= now_s else now_s
+        self._next = self._schedule.after(self._last)
+
+    def poll(self):
+        """Begin what is due."""
+        now_s = self._channel.now_s()
+        if now_s < self._last - BACK_S:
+            self._last = now_s
+            self._next = self._schedule.after(now_s)
+        due = []
+        while self._next is not None and self._next <= now_s and len(due) < _MOST_COUNTED:
+            due.append(self._next)
+            self._next = self._schedule.after(self._next)
+        if not due:
+            return
+        if self._next is not None and self._next <= now_s:
+            self._next = self._schedule.after(now_s)
+        self._last = due[-1]
+        runs = due[-MOST_MADE_UP:] if self._missed == ALL else due[-1:] if self._missed == ONCE or now_s - due[-1] < LATE_S else []
+        if len(runs) < len(due):
+            self._channel.log("missed", count=len(due) - len(runs))
+        self._channel.state.data["last"] = self._last
+        self._channel.keep(False)
+        for at in runs:
+            self._channel.trigger(self._says or "The schedule %s has come: it is %s (%s)." % (
+                self._text, datetime.fromtimestamp(at, self._zone).strftime("%Y-%m-%d %H:%M"), self._zone_name))
+
+    def deadline(self):
+        """Return the monotonic time of the next look at the clock, or None."""
+        if self._next is None:
+            return None
+        now_ms, wall_ms = self._channel.now_ms(), self._channel.wall_ms()
+        return now_ms + min(LOOK_MS, max(0, self._next * 1000 - wall_ms))
+
+    def reply(self, to, text: str, final: bool = True, failed: bool = False):
+        """What a run came to is for whoever sits at the console."""
+        self._channel.tell(text)
+
+    def close(self):
+        """Nothing is open."""
+
+
+def zone_of(name: str):
+    """Return the ``tzinfo`` of an IANA time zone.  Raises ``ClawError``."""
+    if name == "UTC":
+        return timezone.utc
+    from zoneinfo import ZoneInfo
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, KeyError):     # ZoneInfoNotFoundError is a KeyError
+        raise ClawError("this machine does not know the time zone %s" % name, "install its time zones (package tzdata), or use UTC") from None

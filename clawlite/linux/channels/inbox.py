@@ -1,0 +1,228 @@
+"""Messages of a queue that are not done yet, in one file (overlap_policy ``queue``): what a broker was told is taken is not lost.
+
+    ["+", number, packet id, digest, who, text, correlation]    taken; synced before it is acknowledged
+    ["b", number]   its first effect begins    ["u", number]   that does not count: its process ended in order
+    ["r", number, text]   its turn has ended so, and the reply has not arrived     ["-", number]   done
+    ["m", [[packet id, digest], ...]]   taken last, after a rewrite
+
+1. What was not done when a process ended begins again, and what lacks its reply's arrival is replied to again: at least once.  What had an
+effect under way ``MOST_TRIES`` times when its process ended without a word is given up (dead_letters.py).
+2. A broker sends again what it was not seen to acknowledge, marked so, with the packet id that it had (MQTT 5, 4.4): what stands among
+the last ``REMEMBERED`` by packet id and content is known.  3. A line that is torn was not acknowledged: it is passed over.
+4. Each line ends with a blank and its CRC-32 in 8 hexadecimal digits; those of earlier versions have none.  Where a line is damaged, that is
+told, and the file is set aside as ``NAME.damaged`` before it is written anew.
+"""
+import hashlib
+import os
+from collections import deque
+
+from clawlite.core.errors import ClawError
+from clawlite.linux.files.files import append_whole, is_sealed, leads_to, sealed, tell, tell_replaced
+from clawlite.linux.io.jsontext import dumps, loads
+
+ROOM = 10000                    # messages that are not done
+REMEMBERED = 1000               # as many as a broker sends without an acknowledgement (mqtt.py)
+MOST_TRIES = 3
+REWRITE_BYTES = 1 << 20
+
+
+class Item:
+    """One message: *number* in its file, *actor* or "", *text*, *correlation* bytes, how often it has begun, the reply to it or None."""
+
+    def __init__(self, number: int, actor: str, text: str, correlation: bytes, begun: int = 0):
+        self.number, self.actor, self.text, self.correlation, self.begun = number, actor, text, correlation, begun
+        self.answer = None
+
+
+class Inbox:
+    """The messages of one channel.
+
+    path  of its file, or None: nothing outlasts the process
+
+    waiting  {number: ``Item``} in the order in which they came, those under way among them
+    """
+
+    def __init__(self, path):
+        self._path, self._fd, self._size = path, None, 0
+        self._rewrite_at = REWRITE_BYTES
+        self._last, self._ids = 0, deque(maxlen=REMEMBERED)
+        self.waiting = {}
+        if path:
+            self._read()
+
+    def knows(self, packet: int, digest: str) -> bool:
+        """Return whether this message was taken already: for one that is marked as sent again."""
+        return (packet, digest) in self._ids
+
+    def forget(self):
+        """Packet ids begin anew: the broker knows nothing of the session."""
+        self._ids.clear()
+
+    def take(self, messages: list) -> list:
+        """Put *messages* [(packet id, digest, actor, text, correlation)] on record, with one sync; return their ``Item``s.  Raises ``OSError``."""
+        items, lines = [], []
+        for packet, digest, actor, text, correlation in messages:
+            items.append(Item(self._last + len(items) + 1, actor, text, correlation))
+            lines.append(["+", items[-1].number, packet, digest, actor, text, correlation.hex()])
+        self._write(lines, True)
+        self._last += len(items)
+        for item, message in zip(items, messages):
+            self.waiting[item.number] = item
+            if message[0]:              # one that is run again by hand has no packet
+                self._ids.append(message[:2])
+        return items
+
+    def begins(self, item: Item):
+        """The first effect of the turn of *item* begins: what follows may end this process."""
+        item.begun += 1
+        self._note(["b", item.number])
+
+    def withdraws(self, item: Item):
+        """Take back the last ``begins``: this process ends in order, and *item* is not why."""
+        item.begun -= 1
+        self._note(["u", item.number])
+
+    def answered(self, item: Item, text: str):
+        """The turn of *item* has come to *text*, which is to be sent."""
+        item.answer = text
+        self._note(["r", item.number, text])
+
+    def ended(self, item: Item):
+        """*item* is done."""
+        if self.waiting.pop(item.number, None) is not None:
+            self._note(["-", item.number])
+            if self._size > self._rewrite_at:
+                self._rewrite()
+
+    def close(self):
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+    # -- the file
+
+    def _note(self, line: list):
+        try:
+            self._write([line], False)
+        except OSError:                 # a full disk: at worst it begins once more
+            return
+
+    def _write(self, lines: list, lasting: bool):
+        """Append *lines*; all of them are there, or none.  Raises ``OSError``."""
+        if not self._path:
+            return
+        if self._fd is not None and not leads_to(self._path, self._fd):
+            self.close()
+            tell_replaced("the inbox", self._path)
+            self._rewrite()             # what waits is known here
+        if self._fd is None:
+            os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
+            is_new = not os.path.exists(self._path)
+            self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._size = os.fstat(self._fd).st_size
+            if is_new:
+                sync_names(os.path.dirname(self._path))
+        data = b"".join([sealed(dumps(line).encode()) for line in lines])
+        append_whole(self._fd, data, self._size, lasting)
+        self._size += len(data)
+
+    def _rewrite(self):
+        """Write what is not done to a new file in the place of the old one."""
+        lines = [["m", [list(one) for one in self._ids]]]
+        for item in self.waiting.values():
+            lines += [["+", item.number, 0, "", item.actor, item.text, item.correlation.hex()]] + [["b", item.number]] * item.begun
+            if item.answer is not None:
+                lines.append(["r", item.number, item.answer])
+        draft = Inbox(None)
+        draft._path = self._path + "~"
+        try:
+            if os.path.exists(draft._path):
+                os.unlink(draft._path)
+            draft._write(lines, True)
+            os.replace(draft._path, self._path)
+            self.close()                # what stays open after a failure keeps its size
+            sync_names(os.path.dirname(self._path))
+        except OSError:                 # one of both is there, and whole
+            self._rewrite_at = 2 * self._size
+        finally:
+            draft.close()
+        self._rewrite_at = max(self._rewrite_at, 2 * draft._size)
+
+    def _read(self):
+        try:
+            with open(self._path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            return
+        *lines, torn = data.split(b"\n")
+        damaged = sum([not self._is_heeded(line) for line in lines])
+        kept = torn[:-1] if is_sealed(torn[:-1]) else torn         # a line feed that is damaged
+        if kept and not self._is_heeded(kept):
+            kept = b""
+        if damaged:
+            return self._set_aside(data, damaged, len(lines))
+        if torn:                        # what comes next begins a line
+            self._write([], False)
+            os.ftruncate(self._fd, len(data) - len(torn) + len(kept))
+            self._size = os.fstat(self._fd).st_size
+            if kept:                    # its line feed alone was missing, or damaged
+                self._size += os.write(self._fd, b"\n")
+
+    def _set_aside(self, data: bytes, damaged: int, count: int):
+        """Keep the damaged file beside the new one, and say so."""
+        aside = self._path + ".damaged"
+        try:
+            fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(fd, "wb") as file:
+                file.write(data)
+        except OSError as e:            # the damaged file stays as it is, and is told of again at the next start
+            return tell("the inbox %s is damaged (%d of %d lines), and cannot be set aside: %s" % (self._path, damaged, count, e.strerror))
+        tell("the inbox %s was damaged: %d of %d lines are lost; %s has them as they were" % (self._path, damaged, count, aside))
+        self._rewrite()
+
+    def _is_heeded(self, line: bytes) -> bool:
+        """Take note of one line; return False when it is damaged."""
+        if not is_sealed(line) and not line.endswith(b"]"):        # as lines of earlier versions do
+            return False
+        try:
+            self._heed(loads(line[:-9] if is_sealed(line) else line))
+        except KeyError:                # of a message that is done, or whose own line is damaged
+            return True
+        except (ClawError, ValueError, TypeError, IndexError):
+            return False
+        return True
+
+    def _heed(self, line: list):
+        kind, number = line[0], line[1]
+        if kind == "m":
+            self._ids.extend([(packet, digest) for packet, digest in number])
+        elif kind == "b":
+            self.waiting[number].begun += 1
+        elif kind == "u":
+            self.waiting[number].begun -= 1
+        elif kind == "r" and isinstance(line[2], str):
+            self.waiting[number].answer = line[2]
+        elif kind == "-":
+            self.waiting.pop(number, None)
+        elif kind == "+":
+            packet, digest, actor, text, correlation = line[2:]
+            if type(number) is not int or not isinstance(actor, str) or not isinstance(text, str):
+                return
+            self.waiting[number] = Item(number, actor, text, bytes.fromhex(correlation))
+            self._last = max(self._last, number)
+            if packet:
+                self._ids.append((packet, digest))
+
+
+def sync_names(folder: str):
+    """Make the names in *folder* outlast a power cut."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def digest_of(topic: str, payload: bytes) -> str:
+    """Return what tells one message from another of the same packet id."""
+    return hashlib.sha256(topic.encode("utf-8", "surrogatepass") + b"\0" + payload).hexdigest()[:16]

@@ -1,0 +1,94 @@
+"""Signatures of a webhook that were good once: kept in ``channels/NAME.seen``, so that none is good again after a restart.
+
+    <epoch seconds when it came> <signature>        a line, synced before the request counts
+
+1. One that no request can bring again is forgotten.  2. A line that is torn was never acted on, and is passed over.
+"""
+import os
+
+from clawlite.linux.files.files import append_whole, leads_to, tell_replaced, write_whole
+from clawlite.linux.memory.database import lasting_folder, sync_folder
+
+MOST_BYTES = 4 << 20            # that are read: four times what MAX_SEEN signatures can need
+
+
+class Seen:
+    """What was seen, the oldest first.
+
+    path    of the file, or None: nothing outlasts the process
+    kept_s  how long a signature is remembered
+    """
+
+    def __init__(self, path, kept_s: int):
+        self._path, self._kept_s = path, kept_s
+        self._fd = None
+        self._lines = self._size = 0    # of the file
+        self._when = {}                 # signature -> epoch seconds
+
+    def __contains__(self, signature: str) -> bool:
+        return signature in self._when
+
+    def __len__(self) -> int:
+        return len(self._when)
+
+    def begin(self, now: int):
+        """Read what was seen earlier.  Raises ``OSError``."""
+        try:
+            with open(self._path or os.devnull, "rb") as file:
+                lines = file.read(MOST_BYTES).split(b"\n")[:-1]
+        except FileNotFoundError:
+            return
+        for line in lines:
+            when, _, signature = line.decode("latin-1").partition(" ")
+            if when.isascii() and when.isdigit() and len(when) < 12:
+                self._when[signature] = int(when)
+        self.forget(now)
+
+    def forget(self, now: int):
+        """Forget what is too old."""
+        for old in list(self._when):
+            if now - self._when[old] <= self._kept_s:
+                break
+            del self._when[old]
+
+    def add(self, signature: str, now: int):
+        """Remember *signature*; it is on the disk when this returns.  Raises ``OSError``: it is not remembered then."""
+        self._when[signature] = now
+        try:
+            if self._path:
+                self._write(b"%d %s\n" % (now, signature.encode()))
+        except OSError:
+            del self._when[signature]
+            raise
+
+    def _write(self, data: bytes):
+        if self._fd is not None and not leads_to(self._path, self._fd):
+            self.close()
+            tell_replaced("the webhook's list of signatures", self._path)
+        if self._fd is None or self._lines > 2 * len(self._when) + 100:
+            return self._rewrite()
+        append_whole(self._fd, data, self._size, True)
+        self._size += len(data)
+        self._lines += 1
+
+    def _rewrite(self):
+        """Write what is remembered to a new file in the place of the old one."""
+        folder = os.path.dirname(self._path)
+        lasting_folder(folder)
+        fd = os.open(self._path + "~", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            data = b"".join([b"%d %s\n" % (when, signature.encode()) for signature, when in self._when.items()])
+            write_whole(fd, data)
+            os.fdatasync(fd)
+            os.replace(self._path + "~", self._path)
+            sync_folder(folder)
+        finally:
+            os.close(fd)
+        self.close()
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._lines, self._size = len(self._when), len(data)
+
+    def close(self):
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)

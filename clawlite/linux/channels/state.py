@@ -1,0 +1,64 @@
+"""What a channel must know after a restart: one small JSON file each, replaced as a whole, mode 0600.
+
+Its CRC stands behind it (``files.sealed``); files of earlier versions have none.
+"""
+import os
+
+from clawlite.core.errors import ClawError
+from clawlite.linux.files.files import is_sealed, mend, sealed, tell, write_whole
+from clawlite.linux.io.jsontext import dumps, loads
+
+_MOST = 262144                  # bytes that are read
+
+
+class State:
+    """The state of one channel; a file that is damaged is no state: it is set aside, and that is told.
+
+    folder  of the agent's channels, or None: nothing is kept
+    name    of the channel (kebab-case: no separator is in it)
+    """
+
+    def __init__(self, folder, name: str):
+        self._folder = folder
+        self._path = folder and os.path.join(folder, name + ".json")
+        self.data = self._read() if folder else {}
+
+    def _read(self) -> dict:
+        try:
+            with open(self._path, "rb") as file:
+                line = file.read(_MOST)
+        except OSError:
+            return {}
+        text = line[:-10] if is_sealed(line[:-1]) and line[-1:] == b"\n" else line
+        try:
+            data = loads(text)
+        except ClawError:
+            data = None
+        if isinstance(data, dict):
+            return data
+        try:
+            os.replace(self._path, self._path + ".damaged")
+            tell("the channel state %s was damaged and begins anew; %s.damaged has it as it was" % (self._path, self._path))
+        except OSError as e:
+            tell("the channel state %s is damaged, and cannot be set aside: %s" % (self._path, e.strerror))
+        return {}
+
+    def save(self, lasting: bool = True) -> str:
+        """Write it; return "", or why it could not be written.  *lasting*: it survives a power cut."""
+        if not self._path:
+            return ""
+        draft = self._path + "~"
+        try:
+            os.makedirs(self._folder, 0o700, exist_ok=True)
+            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                write_whole(fd, sealed(dumps(self.data).encode()))
+                if lasting:
+                    os.fsync(fd)
+            finally:
+                os.close(fd)
+            os.replace(draft, self._path)
+        except OSError as e:
+            self.mend = mend(e)
+            return "%s cannot be written: %s" % (self._path, e.strerror)
+        return ""

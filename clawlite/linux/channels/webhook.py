@@ -1,0 +1,122 @@
+"""Channels of type webhook: signed requests that begin turns, and their answers (CKP 0.2.0, 5.3; docs/channels.md has the wire).
+
+    POST /NAME    X-Claw-Timestamp: epoch seconds    X-Claw-Signature: sha256=HEX of HMAC-SHA256(secret, timestamp "." body)
+    {"from": "who", "text": "what"}        ->  200 {"text": "..."}   or 4xx, 5xx {"error": "..."}
+
+1. Whoever has the secret says who speaks; without a good signature nothing of a body is looked at.  2. A request is good within 300 s of
+its time stamp, and once, over restarts, too (seen.py).  3. The answer is the turn's: who asks waits for it.
+"""
+import hashlib
+import hmac
+import time
+
+from clawlite.core.errors import ClawError
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.secrets.secrets import resolve, stores
+from clawlite.linux.net.http_request import Refused, Request
+from clawlite.linux.channels.seen import Seen
+from clawlite.linux.net.http_server import Server
+
+WINDOW_S = 300
+MAX_SEEN = 10000                # signatures that are remembered for so long
+_STATUS = {"stranger": 403, "pairing": 403, "length": 413, "rate": 429, "busy": 503}
+
+
+class Signed:
+    """What of requests is looked at before anybody acts on them.
+
+    path    str, the only one;  key  bytes;  clock  function -> epoch seconds
+    kept    path of the file of what was seen, or None: nothing outlasts the process
+    Raises ``OSError`` when that file cannot be read.
+    """
+
+    def __init__(self, path: str, key: bytes, clock, kept=None):
+        self._path, self._key, self._clock = path, key, clock
+        self.seen = Seen(kept, 2 * WINDOW_S)
+        self.seen.begin(clock())
+
+    def check(self, request: Request) -> tuple:
+        """Return (from, text).  Raises ``Refused``."""
+        if request.path != self._path:
+            raise Refused(404, "there is nothing here")
+        if request.method != "POST":
+            raise Refused(405, "a message is sent with POST")
+        stamp, given = request.headers.get("x-claw-timestamp", ""), request.headers.get("x-claw-signature", "")
+        expected = "sha256=" + hmac.new(self._key, stamp.encode("latin-1") + b"." + request.body, hashlib.sha256).hexdigest()
+        good = hmac.compare_digest(expected.encode(), given.encode("latin-1"))
+        if not good or not (stamp.isascii() and stamp.isdigit() and len(stamp) < 12) or abs(self._clock() - int(stamp)) > WINDOW_S:
+            raise Refused(401, "the signature is not good for this body now")
+        self._once(expected)
+        try:
+            message = loads(request.body)
+        except ClawError:
+            message = None
+        if not isinstance(message, dict) or not all(isinstance(message.get(key), str) and message[key] for key in ("from", "text")):
+            raise Refused(400, "expected an object with the strings from and text")
+        return message["from"], message["text"]
+
+    def _once(self, signature: str):
+        now = self._clock()
+        self.seen.forget(now)
+        if signature in self.seen:
+            raise Refused(401, "this request has come before")
+        if len(self.seen) >= MAX_SEEN:
+            raise Refused(429, "too many requests")
+        try:
+            self.seen.add(signature, now)
+        except OSError as e:            # it could be sent again after a restart
+            raise Refused(503, "this request cannot be put on record: %s" % e.strerror) from None
+
+
+class Webhook:
+    """One webhook.
+
+    channel  ``channels.Channel``;  own  [host, port, name of the secret] of the image
+    Raises ``ClawError`` when the secret is missing or the address is taken.
+    """
+
+    def __init__(self, channel, own: list):
+        self._channel = channel
+        host, port, name = own
+        key = resolve(name, stores(channel.agent.image.agent.name))
+        if channel.agent.image.guard is not None:
+            channel.agent.image.guard.learn(key)
+        kept = channel.path(".seen")
+        try:
+            signed = Signed("/" + channel.name, key.encode(), lambda: int(time.time()), kept)
+        except OSError as e:
+            raise ClawError("%s cannot be read: %s" % (kept, e.strerror), "make it readable") from None
+        self._seen = signed.seen
+        self._server = Server(host, port, 4 * channel.processing[0] + 1024, signed.check, channel.wake)
+        self.port = self._server.port
+        self._judged, self._said = None, None
+
+    def poll(self):
+        """Take what has come."""
+        for number, (actor, text) in self._server.poll():
+            self._judged, self._said = number, None
+            why = self._channel.message(actor, text, number)
+            self._judged = None
+            if why:
+                self._answer(number, _STATUS[why], "error", self._said and self._said[0] or why)
+            elif self._said:
+                self.reply(number, *self._said)
+
+    def deadline(self):
+        """A request wakes the loop."""
+
+    def reply(self, to, text: str, final: bool = True, failed: bool = False):
+        """Answer the request *to*; there is no way to say more, or anything to somebody who has not asked."""
+        if not final or not isinstance(to, int):
+            return
+        if to == self._judged:
+            self._said = (text, final, failed)
+        else:
+            self._answer(to, 502 if failed else 200, "error" if failed else "text", text)
+
+    def _answer(self, number: int, status: int, key: str, text: str):
+        self._server.answer(number, status, dumps({key: text}).encode())
+
+    def close(self):
+        self._server.close()
+        self._seen.close()

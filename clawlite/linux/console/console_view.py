@@ -1,0 +1,122 @@
+"""The person at a shell's console: what they read, and what they typed before a question."""
+import os
+
+from clawlite.core import effect as E
+from clawlite.core.printable import printable
+from clawlite.linux.io.stdio import MAX_LINE
+
+
+class People:
+    """One person.
+
+    shell  ``shell.Shell``: its screen and framer change when the first prompt is shown on a terminal that can edit lines
+    """
+
+    def __init__(self, shell):
+        self._shell = shell
+        self._first = True              # no prompt has been shown: the terminal is as it was found
+        self._asked = None              # the task whose question was put last
+        self.waits = None               # text of an answer that is not whole, where it waits for that
+        self._held = None               # held.Held, where secrets are looked for
+
+    def table(self) -> dict:
+        """Return {kind of effect: function(effect)} of what a person sees."""
+        return {E.SAY: self._say, E.TELL: self._tell, E.WRITE: self._write, E.PROMPT: self._prompt}
+
+    def settled(self):
+        """Nothing is left to do now: what stands on the screen is so."""
+        self._ask_anew()
+        self._shell.screen.refresh()
+
+    def _say(self, effect: tuple):
+        """Show whole lines."""
+        self.release()
+        self._hear_out()
+        self._show(effect[1])
+
+    def _tell(self, effect: tuple):
+        """Show what is no part of an answer: beside it, where the answer alone is wanted."""
+        shell = self._shell
+        if not shell.answer_only:
+            self._show(effect[1])
+            return
+        if shell.terminal:              # which may be stderr's too: it begins a line there
+            shell.screen.give_way()
+            shell.wire.flush(0)
+        os.write(2, printable(effect[1].encode("utf-8", "replace")) + b"\n")
+
+    def _show(self, text: str):
+        guard = self._shell.agent.image.guard
+        if guard is not None:
+            text = self._rest() + guard.text(text)
+        self._shell.screen.show(printable(text.encode("utf-8", "replace")) + b"\n")
+
+    def _write(self, effect: tuple):
+        """Show what a provider says as it comes; the line stays open.
+
+        Where the answer alone is wanted, and no person watches it come, it waits until it is whole.
+        """
+        if self.waits is not None:
+            self.waits = self.waits + effect[1] if effect[1] else self.waits[:-effect[2]]
+        elif effect[1]:
+            self._show_piece(effect[1])
+
+    def release(self):
+        """Show what has waited: it is whole."""
+        text, self.waits = self.waits, "" if self.waits is not None else None
+        if text:
+            self._show_piece(text)
+
+    def _show_piece(self, text: str):
+        guard = self._shell.agent.image.guard
+        if guard is not None:
+            if self._held is None:
+                from clawlite.scan.redact_stream import Held
+                self._held = Held(guard.text)
+            text = self._held.write(text)
+        if text:
+            self._shell.screen.show(printable(text.encode("utf-8", "replace")), True)
+
+    def _rest(self) -> str:
+        """Return what waited to be shown: an answer that broke off inside a line."""
+        rest = self._held.rest() if self._held else ""
+        return rest + "\n" if rest else ""
+
+    def _prompt(self, effect: tuple):
+        shell = self._shell
+        if self._first:                 # from now on a person edits lines, where the terminal has the abilities
+            self._first = False
+            if shell.terminal and has_abilities():
+                from clawlite.linux.console.terminal import Terminal
+                shell.screen.show(b"")
+                shell.screen = shell.framer = Terminal(shell.wire, MAX_LINE)
+        self._ask_anew()
+        shell.screen.prompt(effect[1])
+
+    def _asking(self):
+        """Return the task whose question is open, or None."""
+        waiting = self._shell.agent.waiting
+        return waiting[0] if waiting else None
+
+    def _hear_out(self):
+        """Before a question is put on a terminal: what was typed before it waits its turn, and answers nothing."""
+        shell, asking = self._shell, self._asking()
+        if shell.terminal and asking and asking is not self._asked:
+            shell.take(True)
+            data = shell.wire.ready()
+            while data:
+                shell.framer.feed(data)
+                shell.take(True)
+                data = shell.wire.ready()
+
+    def _ask_anew(self):
+        self._hear_out()
+        asking = self._asking()
+        if asking is not self._asked:
+            self._asked = asking
+            self._shell.screen.ask(asking is not None)
+
+
+def has_abilities() -> bool:
+    """Return whether stdin and stdout are a terminal that can move its cursor."""
+    return os.isatty(0) and os.isatty(1) and os.environ.get("TERM", "") not in ("", "dumb")

@@ -1,0 +1,133 @@
+"""Pins of this machine: real ones on a Raspberry Pi, simulated ones elsewhere; and what makes outputs safe.
+
+1. On a Pi every pin is real, also one that says how to simulate it: no setting makes a pump run on paper only (ADR 0056).
+2. Outputs are 0 when the bank is made, when a handler fails or is ended, and when the agent ends.  A process that is killed (-9) switches
+   nothing off: the next start does.
+3. A pin that cannot be had is found when the image is loaded, not when a tool needs it.
+"""
+import sys
+
+from clawlite.core.errors import ClawError, SandboxDenied
+from clawlite.core.handlers import Handlers
+from clawlite.core.pins import ADC, FULL, KINDS, OUTPUT, PULL_DOWN, PULL_UP, PWM, SimulatedPins
+
+
+def bank_of(rows: list, now_ms):
+    """Return the pins of the image's section PINS, *rows*.  Raises ``ClawError``."""
+    from clawlite.linux.hardware.buses import is_raspberry_pi
+    return Pins(rows) if rows and is_raspberry_pi() else SimulatedPins(rows, now_ms)
+
+
+class Pins:
+    """Real pins: the contract of core/pins.py.
+
+    rows    as for ``SimulatedPins``; how a pin is simulated is of no use here
+    kernel  ``gpio.Kernel``
+    """
+    simulated = False
+
+    def __init__(self, rows: list, kernel=None):
+        from clawlite.linux.hardware import analog, gpio
+        kernel = kernel or gpio.Kernel()
+        self.names, self._pins, self._outputs, self._chip = [], {}, [], None
+        flags = {OUTPUT: gpio.OUTPUT, PULL_UP: gpio.INPUT | gpio.PULL_UP, PULL_DOWN: gpio.INPUT | gpio.PULL_DOWN}
+        try:
+            for name, number, kind, _, _, _ in rows:
+                if kind == ADC or kind == PWM:
+                    held = (analog.ADC if kind == ADC else analog.PWM)(name, number, kernel.root)
+                else:
+                    self._chip = self._chip or gpio.Chip(kernel)
+                    held = self._chip.line(name, number, flags.get(kind, gpio.INPUT))
+                self._pins[name] = (kind, number, held)
+                self.names.append(name)
+                if kind == OUTPUT or kind == PWM:
+                    self._outputs.append((name, held))
+        except BaseException as e:
+            self.release()
+            raise e if not isinstance(e, OSError) else ClawError("pin %s: %s" % (name, e), "clawlite doctor tells what is wrong here")
+
+    def read(self, name: str) -> int:
+        """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is not declared, ``OSError``."""
+        return self._pin(name)[2].read()
+
+    def write(self, name: str, value: int):
+        """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any other pin or value."""
+        kind, _, held = self._pin(name)
+        if kind != OUTPUT and kind != PWM:
+            raise SandboxDenied("pin %s is %s, expected output or pwm" % (name, KINDS[kind]))
+        limit, value = FULL if kind == PWM else 1, int(value)
+        if not 0 <= value <= limit:
+            raise SandboxDenied("pin %s: expected 0 to %d, got %d" % (name, limit, value))
+        held.write(value)
+
+    def describe(self) -> list:
+        """Return [{name, pin, kind, value}, ...] in the image's order."""
+        return [{"name": name, "pin": self._pins[name][1], "kind": KINDS[self._pins[name][0]], "value": self._pins[name][2].read()} for name in self.names]
+
+    def off(self):
+        """Switch every output off, whatever becomes of one of them.  Raises ``ClawError``: some could not be."""
+        failed = []
+        for name, held in self._outputs:
+            try:
+                held.write(0)
+            except OSError as e:
+                failed.append("%s (%s)" % (name, e.strerror))
+        if failed:
+            raise ClawError("could not be switched off: %s" % ", ".join(failed), "cut its power")
+
+    def release(self):
+        """Give the pins back, as the end of the process does."""
+        self._outputs = []
+        for _, _, held in self._pins.values():
+            try:
+                held.close()
+            except OSError:             # its device is gone
+                pass
+        self._pins = {}
+        if self._chip:
+            self._chip.close()
+            self._chip = None
+
+    def _pin(self, name: str) -> tuple:
+        pin = self._pins.get(name)
+        if pin is None:
+            raise SandboxDenied("no pin is called %s; declared: %s" % (name, ", ".join(self.names) or "none"),
+                                "declare it in clawlite.toml under [[pins]]")
+        return pin
+
+
+class PinHandlers(Handlers):
+    """Handlers on pins: whatever ends badly switches every output off, and so does the end."""
+
+    def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
+        outcome = super().start(task, tool, arguments, due_ms, now_ms)
+        return outcome if outcome is None or outcome[0] is not False else self._made_safe(outcome)
+
+    def poll(self, now_ms: int) -> list:
+        return [(task, outcome if outcome[0] is not False else self._made_safe(outcome)) for task, outcome in super().poll(now_ms)]
+
+    def cancel(self, task: int):
+        if self.is_busy:
+            self._told(self._board.off)         # at once; what the handler does at its end comes after
+            super().cancel(task)
+            self._told(self._board.off)
+
+    def close(self):
+        self._told(self._board.off)
+        super().close()
+        self._told(self._board.off)     # the pins stay this program's: an ERROR may be got over
+
+    def _made_safe(self, outcome: tuple) -> tuple:
+        """Switch off, and return *outcome*, a failure, with what could not be."""
+        try:
+            self._board.off()
+        except ClawError as e:
+            return False, ClawError("%s; and outputs %s" % (outcome[1], e.message), e.hint)
+        return outcome
+
+    def _told(self, switch):
+        """Call *switch*; nobody waits for what comes of it but who reads the log of the service."""
+        try:
+            switch()
+        except ClawError as e:
+            sys.stderr.write("clawlite: outputs %s - %s\n" % (e.message, e.hint))

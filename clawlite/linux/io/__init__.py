@@ -1,0 +1,5 @@
+"""Bytes, lines and signals between the process and the outside.
+
+Imports: no other room.
+Used by: admin, audit, channels, console, hardware, memory, runtime, sandbox, telemetry, tools.
+"""

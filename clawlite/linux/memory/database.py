@@ -1,0 +1,285 @@
+"""One SQLite file: opened, brought up to date, and its errors in words.
+
+    entries   a row an entry; the number of its place stands in the upper bits of its id, so that what belongs together lies together,
+              the newest last: no index is needed for time, order and age, and a row costs one page of the log
+    places    a part of a store (global, of an identity, of a channel), and how far its words are indexed
+    words     FTS5 over entries.content, written in batches (search.py); which entries a word is in, and not where in them
+    vectors   what callers gave, normalised, float32
+    sealed    stores whose entries are encrypted (encryption.py)
+    folded    up to which record the journal is in here (journal.py)
+
+1. WAL.  A commit is a write(2) into the log: what it has returned for survives kill -9.  A power-safe commit syncs the log first.
+2. Pages of 1024 bytes: an entry is short, and a commit writes whole pages.
+3. Migrations are scripts; ``user_version`` says how many have run.  A newer file than this program knows is left alone.
+4. ``_sqlite3`` is the C half of ``sqlite3``: it is loaded with the first request, in the worker's thread, without datetime.
+"""
+import os
+from errno import EDQUOT, EFBIG, EIO, ENOSPC, errorcode
+
+from clawlite.core.errors import QueryFailed, StoreError
+from clawlite.linux.files.files import FAULTY, mend, state_folder, tell_replaced
+
+FILE = "memory.db"
+BUSY_MS = 2000                  # another process of this agent may be writing
+APPLICATION = 0x434c4157        # "CLAW"
+MIGRATIONS = (
+    """CREATE TABLE places(number INTEGER PRIMARY KEY, store TEXT NOT NULL, part TEXT NOT NULL, indexed INTEGER NOT NULL, UNIQUE(store, part));
+    CREATE TABLE entries(id INTEGER PRIMARY KEY, at INTEGER NOT NULL, key TEXT, content TEXT, is_json INTEGER NOT NULL, metadata TEXT, request BLOB);
+    CREATE INDEX keyed ON entries(key, id) WHERE key IS NOT NULL;
+    CREATE TABLE vectors(id INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+    CREATE VIRTUAL TABLE words USING fts5(content, content='entries', content_rowid='id', tokenize='unicode61 remove_diacritics 2', detail=none);
+    INSERT INTO words(words, rank) VALUES('automerge', 8);""",
+    """CREATE TABLE folded(upto INTEGER NOT NULL);
+    INSERT INTO folded VALUES(0);""",
+    """CREATE TABLE sealed(store TEXT PRIMARY KEY, mark BLOB NOT NULL);""",
+)
+_WORDS = {                      # beginning of SQLite's name of an error -> (what it means, what helps)
+    "SQLITE_FULL": ("the disk is full", "make room where this agent keeps its state"),
+    "SQLITE_READONLY": ("it cannot be written", "make its folder and its file writable"),
+    "SQLITE_CANTOPEN": ("it cannot be opened", "make its folder and its file readable and writable"),
+    "SQLITE_CORRUPT": ("it is damaged", "move the file away to begin anew, or bring back a copy"),
+    "SQLITE_NOTADB": ("it is damaged: this is no database", "move the file away to begin anew, or bring back a copy"),
+    "SQLITE_BUSY": ("another process is writing to it", "send this again"),
+    # A limit of the file or of the user's bytes (EFBIG, EDQUOT) is this error too: SQLite tells only ENOSPC apart.
+    "SQLITE_IOERR_WRITE": ("the disk failed, or is full", "make room where this agent keeps its state, or look at the disk"),
+    "SQLITE_IOERR": ("the disk failed", FAULTY),
+}
+
+
+class Database:
+    """The file of one agent; opened when it is first asked for, and again after it failed.
+
+    folder  where it lies
+    """
+
+    def __init__(self, folder: str):
+        self.folder = folder
+        self.path = os.path.join(folder, FILE)
+        self._connection = None
+        self._status = None             # of the file that the connection has
+        self._syncs = False
+        self.opened = 0                # how often
+        self._compares = None           # whether this connection has sqlite-vec
+        self.read_only = False
+
+    def run(self, sql: str, values=()):
+        """Return a cursor.  Raises ``_sqlite3.Error``; ``failure`` has the words for it."""
+        if self._connection is None:
+            self._open()
+        return self._connection.execute(sql, values)
+
+    def row(self, sql: str, values=()):
+        """Return the first row, or None."""
+        return self.run(sql, values).fetchone()
+
+    def many(self, sql: str, rows):
+        self._connection.executemany(sql, rows)
+
+    def begin(self, lasting: bool):
+        """Begin to write; *lasting*: what is committed survives a power cut."""
+        self.check_writable()
+        if lasting != self._syncs:
+            self.run("PRAGMA synchronous=%s" % ("FULL" if lasting else "NORMAL"))
+            self._syncs = lasting
+        self.run("BEGIN IMMEDIATE")
+
+    def check_writable(self):
+        """Raise ``StoreError`` where nothing can be written."""
+        if self.read_only:
+            self.close()                # it may have been mended
+        if self._connection is None:
+            self._open()
+        if self.read_only:
+            raise StoreError("the memory %s cannot be written" % self.path, "make its folder and its file writable")
+
+    def commit(self):
+        self.run("COMMIT")
+
+    def rollback(self):
+        """Undo what was begun; a connection that cannot even do that is given up."""
+        try:
+            if self.in_transaction():
+                self.run("ROLLBACK")
+        except Exception:               # whatever it is: the next request opens the file anew
+            self.close()
+
+    def compares_vectors(self) -> bool:
+        """Return whether SQLite has the functions of sqlite-vec here."""
+        if self._connection is None:
+            self._open()
+        if self._compares is None:
+            self._compares = _load_vectors(self._connection)
+        return self._compares
+
+    def in_transaction(self) -> bool:
+        return self._connection is not None and self._connection.in_transaction
+
+    def changed(self):
+        """Return what differs once another process has written, or the file was opened anew."""
+        return self.row("PRAGMA data_version")[0], self.opened
+
+    def check_place(self):
+        """Give up a file that was removed or replaced, and say so: what is written to it is lost.  Cost: one system call."""
+        if self._connection is None:
+            return
+        try:
+            if os.path.samestat(os.stat(self.path), self._status):
+                return
+        except FileNotFoundError:
+            pass
+        self.close()
+        tell_replaced("the memory", self.path)
+
+    def close(self):
+        """Give the file up; its log is folded into it."""
+        connection, self._connection, self._compares = self._connection, None, None
+        if connection is not None:
+            try:
+                connection.close()
+            except Exception:           # what is committed is in the log, and read from there next time
+                pass
+
+    def _open(self):
+        try:
+            from _sqlite3 import Error, connect
+        except ImportError:
+            raise StoreError("this Python has no SQLite, and so no memory", "install a Python with the module sqlite3") from None
+        make_folder(self.folder)
+        self.opened += 1
+        self._syncs = self.read_only = False
+        try:
+            self._try(connect, "rwc")
+        except OSError:                 # the file is gone again
+            self.close()
+            raise
+        except Error as e:
+            self.close()
+            if not _name(e).startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
+                raise
+            for how in ("ro", "ro&immutable=1"):
+                if how != "ro" and _size(self.path + "-wal"):
+                    break               # what stands in the log alone would be missing
+                try:
+                    self._try(connect, how)
+                    return
+                except Error:
+                    self.close()
+            raise e
+
+    def _try(self, connect, how: str):
+        self.read_only = how != "rwc"
+        name = "file:%s?mode=%s" % ("".join("%%%02x" % c if c in b"%?#" or c > 126 else chr(c) for c in os.fsencode(self.path)), how)
+        self._connection = connect(name, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000)
+        version = self.row("PRAGMA user_version")[0]
+        self._status = os.stat(self.path)
+        if version > len(MIGRATIONS):
+            self.close()
+            raise StoreError("the memory %s was written by a newer version (%d, this one knows %d)" % (self.path, version, len(MIGRATIONS)),
+                             "update clawlite, or move the file away to begin anew")
+        if self.read_only:
+            self.row("SELECT count(*) FROM places")
+            return
+        if not version:
+            self.run("PRAGMA page_size=1024")
+            self.run("PRAGMA auto_vacuum=NONE")
+            self.run("PRAGMA application_id=%d" % APPLICATION)
+        self.run("PRAGMA journal_mode=WAL")
+        self.run("PRAGMA synchronous=NORMAL")
+        self.run("PRAGMA cache_size=-2000")
+        if version < len(MIGRATIONS):
+            self._migrate()
+        self.row("SELECT count(*) FROM places")
+
+    def _migrate(self):
+        """Run what is new, whole or not at all; another process may be as quick."""
+        self.run("BEGIN IMMEDIATE")
+        version = self.row("PRAGMA user_version")[0]
+        for script in MIGRATIONS[version:]:
+            for statement in script.split(";\n"):
+                self.run(statement)
+        self.run("PRAGMA user_version=%d" % len(MIGRATIONS))
+        self.run("COMMIT")
+        sync_folder(self.folder)
+
+
+def _load_vectors(connection) -> bool:
+    """Load sqlite-vec into *connection*, where it is installed and this Python's SQLite loads extensions; return whether it did."""
+    try:
+        import sqlite_vec
+        connection.enable_load_extension(True)
+        try:
+            connection.load_extension(sqlite_vec.loadable_path())
+        finally:
+            connection.enable_load_extension(False)
+    except Exception:                   # it is not installed, this SQLite loads nothing, or the extension is for another machine
+        return False
+    return True
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _name(e) -> str:
+    return getattr(e, "sqlite_errorname", None) or ""
+
+
+def is_full(e) -> bool:
+    """Return whether *e* says that the disk, or what this agent may use of it, is full, or may be."""
+    return isinstance(e, OSError) and e.errno in (ENOSPC, EDQUOT, EFBIG) or _name(e).startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE"))
+
+
+def failure(e, path: str, query: bool = False) -> StoreError:
+    """Return the error that tells of *e*, an ``_sqlite3.Error`` or an ``OSError``, of the file *path*."""
+    if isinstance(e, OSError) and is_full(e):
+        return StoreError("the memory %s: the disk is full" % path, _WORDS["SQLITE_FULL"][1], {"cause": errorcode[e.errno]})
+    if isinstance(e, OSError):
+        return StoreError("the memory %s: %s" % (path, e.strerror), mend(e))
+    name = _name(e)
+    for beginning, (what, hint) in _WORDS.items():
+        if name.startswith(beginning):
+            return StoreError("the memory %s: %s" % (path, what), hint, {"cause": name})
+    kind = QueryFailed if query else StoreError
+    return kind("the memory %s: %s" % (path, e), "", {"cause": name or type(e).__name__})
+
+
+def folder_of(agent: str) -> str:
+    """Return where the memory of *agent* lies."""
+    return os.path.join(state_folder(agent), "memory")
+
+
+def make_folder(folder: str):
+    """Make *folder* where it is not there, so that a power cut does not take its name.  Raises ``StoreError`` when it cannot be."""
+    try:
+        lasting_folder(folder)
+    except OSError as e:
+        hint = FAULTY if e.errno == EIO else "make it, and make it writable"
+        raise StoreError("the memory's folder %s: %s" % (folder, e.strerror), hint) from None
+
+
+def lasting_folder(folder: str):
+    """Make *folder* and those above it where they are not there, and bring their names to the disk.  Raises ``OSError``."""
+    if not os.path.isdir(folder):
+        above = os.path.dirname(folder) or "."
+        lasting_folder(above)
+        os.makedirs(folder, 0o700, exist_ok=True)
+        sync_folder(above)
+
+
+def check_folder(folder: str):
+    """Raise ``StoreError`` when nothing can be remembered in *folder*: it is none, or cannot be written and has no memory yet."""
+    make_folder(folder)
+    if not os.path.exists(os.path.join(folder, FILE)) and not os.access(folder, os.W_OK | os.X_OK):
+        raise StoreError("the memory's folder %s cannot be written" % folder, "make it writable")
+
+
+def sync_folder(folder: str):
+    """Bring the names in *folder* to the disk."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,144 @@
+"""The memory of an agent on Linux: one thread, which owns the database, and what the loop asks of it.
+
+1. The loop never waits for the disk: a request is handed over, its outcome comes with ``poll`` after the wake pipe's byte.
+2. All that waits when the thread is free is taken together: many stores become one commit, and one sync where it is power-safe.
+3. The thread and SQLite exist from the first request on.  A fault of the file is the outcome of each request that meets it; the
+   next one opens it again, so that what is mended needs no restart.
+"""
+import _thread
+import os
+import time
+
+from clawlite.core.errors import StoreError, unexpected
+from clawlite.core.memories import WORKSPACE
+from clawlite.linux.files.files import state_folder
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.memory.database import Database, folder_of
+
+LEAVE_S = 2                     # what waits when the program leaves may take so long
+MAX_WAITING = 4096              # requests
+
+
+def wall_ms() -> int:
+    """Return the time: milliseconds since 1970."""
+    return time.time_ns() // 1000000
+
+
+class Memory:
+    """The memory of one agent.
+
+    agent   ``agent.Agent``
+    wake    descriptor of a pipe that gets a byte when ``poll`` has something
+    now_ms  function -> monotonic ms
+    clock   function -> ms since 1970
+    """
+
+    def __init__(self, agent, wake: int, now_ms, clock=wall_ms):
+        self._agent, self._wake, self._now_ms, self._clock = agent, wake, now_ms, clock
+        self._waiting, self._ended = [], []
+        self._lock = _thread.allocate_lock()
+        self._work = None                           # a lock that is held while the thread has nothing to do
+        self._gone = _thread.allocate_lock()        # held while the thread lives
+        self._runs = self._closing = False
+
+    def carry_out(self, effect: tuple):
+        """Carry a REMEMBER effect out: hand it to the thread."""
+        job = effect[1:]
+        with self._lock:
+            is_free = len(self._waiting) < MAX_WAITING
+            if is_free:
+                self._waiting.append(job)
+        if not is_free:
+            self._agent.done(job[0], (False, StoreError("the memory has %d requests to do" % MAX_WAITING, "send this again later")), self._now_ms())
+            return
+        try:
+            self._start()
+        except RuntimeError as e:       # no thread is left
+            with self._lock:
+                self._waiting.remove(job)
+            self._agent.done(job[0], (False, StoreError("the memory cannot begin: %s" % e, "send this again later")), self._now_ms())
+
+    def poll(self):
+        """Hand in what has come of requests."""
+        if self._ended:
+            with self._lock:
+                ended, self._ended = self._ended, []
+            for number, outcome in ended:
+                self._agent.done(number, outcome, self._now_ms())
+
+    def close(self):
+        """Let the thread finish what waits, and end."""
+        if self._runs:
+            self._closing = True
+            self._nudge()
+            if self._gone.acquire(timeout=LEAVE_S):
+                self._gone.release()
+
+    def _start(self):
+        if not self._runs:
+            self._gone.acquire()
+            self._work = _thread.allocate_lock()
+            self._work.acquire()
+            try:
+                _thread.start_new_thread(self._run, ())
+            except RuntimeError:
+                self._gone.release()
+                raise
+            self._runs = True
+        self._nudge()
+
+    def _nudge(self):
+        with self._lock:
+            if self._work.locked():
+                self._work.release()
+
+    def _run(self):
+        """What the thread does."""
+        stores, jobs = None, []
+        try:
+            while not (self._closing and not self._waiting):
+                self._work.acquire()
+                with self._lock:
+                    jobs, self._waiting = self._waiting, []
+                if stores is None and jobs:
+                    stores = self._open()
+                ended = stores.run(jobs) if jobs else []
+                with self._lock:
+                    self._ended += ended
+                if ended:
+                    self._tell()
+            if stores:
+                stores.close()
+        except BaseException as e:      # our bug: nobody must wait for ever for what it had in hand
+            self._fail(jobs, unexpected(e))
+        finally:
+            self._gone.release()
+
+    def _fail(self, jobs: list, error):
+        with self._lock:
+            self._runs = False
+            self._ended += [(job[0], (False, error)) for job in jobs + self._waiting]
+            self._waiting = []
+        self._tell()
+
+    def _open(self):
+        from clawlite.linux.memory.stores import Stores
+        name = self._agent.image.agent.name
+        files = None
+        if any(store.type == WORKSPACE or store.path is not None for store in self._agent.memories().stores):
+            from clawlite.linux.memory.workspace_store import Files
+            from clawlite.linux.files.workspace import store_behind
+            image = self._agent.image
+            own = store_behind(image, state_folder(name))
+            files = Files(folder_of(name), (own.name, image.workspace) if own else None)
+        from clawlite.linux.secrets import secrets
+        from clawlite.linux.memory.encryption import Boxes
+        db = Database(folder_of(name))
+        boxes = Boxes(db, name, lambda secret: secrets.resolve(secret, secrets.stores(name)), dumps, loads)
+        return Stores(db, self._clock, dumps, loads, boxes, files)
+
+    def _tell(self):
+        try:
+            os.write(self._wake, b"\0")
+        except OSError:                 # the pipe is full of bytes that say the same, or the program is leaving
+            pass

@@ -1,0 +1,344 @@
+"""What the memory does with a request (core/memories.py): the verbs, over one database, in one thread.
+
+    store    (request_id or None, entries[, {place of an entry: its vector}]) -> {"stored", "ids"}, and "is_full" when it should be compacted
+    query                                  reading.py
+    oldest, replace, compact               compaction.py
+
+1. Requests that write and stand one after the other are one commit: it is acknowledged when it is on the disk, or none of it is.
+2. A request is remembered with its first entry, in the same commit: after a kill, a retry finds it or nothing.
+3. Words go into the index every ``BATCH`` entries; what is not there yet is looked at by itself.  What is forgotten is deleted then.
+4. Entries of a wear-saving store go into the journal, and from there into the database many at once, and before anything reads them.
+"""
+from binascii import crc32
+
+from clawlite.core.errors import ClawError, InvalidParams, StoreError, unexpected
+from clawlite.core.memories import CONVERSATION, KEY_VALUE, SUMMARIZE, TRUNCATE, WORKSPACE
+from clawlite.linux.memory import search
+from clawlite.linux.memory.compaction import REACH, SEARCHED, WINDOW, Compaction
+from clawlite.linux.memory.entry import text_of, told
+from clawlite.linux.memory.journal import Journal, fold
+from clawlite.linux.memory.backfill import Lacking
+from clawlite.linux.memory.partitions import KEPT, KEPT_MS, Places
+from clawlite.linux.memory.reading import Reading
+from clawlite.linux.memory.database import failure, is_full
+
+BATCH = 512                     # entries of a place between two visits to the index: 2.5 KB are written for each; 3.2 with 256, 29 with 1
+MAX_SAME = 64                   # old values of one key that are kept for the sake of requests
+_READS, _COMMITS, _APPENDS, _LINES = range(4)
+_BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY")
+
+
+class Stores:
+    """All stores of one agent.
+
+    db      ``memory_sql.Database``
+    clock   function -> ms since 1970
+    dumps, loads   JSON
+    boxes   ``memory_box.Boxes``
+    files   ``memory_files.Files``, or None where no store is a workspace
+    """
+
+    def __init__(self, db, clock, dumps, loads, boxes, files=None):
+        self._db, self._clock, self._dumps, self._boxes, self._files = db, clock, dumps, boxes, files
+        self._places = Places(db)
+        self._journal = Journal(db.folder)
+        self._stores = {}               # name -> store, of the jobs that have come
+        self._loads, self._talk = loads, None
+        self._seen = None               # what the database had of others when it was last asked
+        lacking = Lacking(db, self._places, clock, boxes)
+        compaction = Compaction(db, self._places, clock, dumps, boxes)
+        self._verbs = {"store": self._store, "query": Reading(db, self._places, clock, loads, files, boxes).query, "oldest": compaction.oldest, "replace": compaction.replace,
+                       "compact": compaction.compact, "lacking": lacking.lacking, "learn": lacking.learn}
+
+    def run(self, jobs: list) -> list:
+        """Return [(number, outcome), ...] of *jobs* [(number, verb, store, part, details)], in their order."""
+        ended, group, last = [], [], None
+        ways = [self._way(job) for job in jobs]
+        try:
+            self._db.check_place()
+            self._journal.lock(_APPENDS in ways)
+        except OSError as e:            # nobody knows what is in it
+            return [(job[0], (False, failure(e, self._journal.path))) for job in jobs]
+        try:
+            for job, way in zip(jobs, ways):
+                if way != last:
+                    ended += self._go(last, group)
+                    group, last = [], way
+                group.append(job)
+            return ended + self._go(last, group)
+        finally:
+            self._journal.unlock()
+
+    def close(self):
+        """End; what is not yet in the index is found without it."""
+        if self._journal.entries:
+            try:
+                if self._journal.lock(False):
+                    self._heed(True)
+            except Exception:           # it stays in the journal
+                self._db.rollback()
+        self._journal.close()
+        self._db.close()
+
+    def _way(self, job: tuple) -> int:
+        store = job[2]
+        if store.type == CONVERSATION and store.path is not None:
+            return _LINES
+        self._stores[store.name] = store
+        if job[1] != "store":
+            return _READS if job[1] in ("query", "oldest", "lacking") else _COMMITS
+        return _APPENDS if store.saves_wear and store.type != WORKSPACE else _COMMITS
+
+    def _go(self, way, jobs: list) -> list:
+        if not jobs:
+            return []
+        if way == _LINES:
+            if self._talk is None:
+                from clawlite.linux.memory.file_store import Talk
+                self._talk = Talk(self._files, self._clock, self._dumps, self._loads)
+            return [(job[0], self._talk.outcome(job)) for job in jobs]
+        if way == _READS:
+            return [(job[0], self._read(job)) for job in jobs]
+        return self._append(jobs) if way == _APPENDS else self._write(jobs)
+
+    def _read(self, job: tuple) -> tuple:
+        try:
+            self._heed(job[2].saves_wear)
+            return True, self._verbs[job[1]](*job[2:])
+        except Exception as e:
+            if is_full(e) and not self._journal.is_empty():
+                return self._peek(job)
+            return False, self._failed(e, True)
+
+    def _peek(self, job: tuple) -> tuple:
+        """Read where the disk has no room for what is in the journal: it is folded, and that is undone."""
+        try:
+            self._forget()
+            self._db.begin(False)
+            fold(self._db, self._journal)
+            return True, self._verbs[job[1]](*job[2:])
+        except Exception as e:
+            return False, self._failed(e, True)
+        finally:
+            self._forget()
+
+    def _write(self, jobs: list) -> list:
+        outcomes = []
+        try:
+            self._begin(any([job[2].lasting for job in jobs]), any([job[2].saves_wear for job in jobs]))
+            for job in jobs:
+                try:
+                    outcomes.append((job[0], (True, self._verbs[job[1]](*job[2:]))))
+                except InvalidParams as e:      # it has written nothing
+                    outcomes.append((job[0], (False, e)))
+            self._db.commit()
+            return outcomes
+        except Exception as e:
+            error = self._failed(e, False)
+            if isinstance(e, StoreError) and len(jobs) > 1:        # one that has no room takes no other with it
+                return [ended for job in jobs for ended in self._write([job])]
+            return [(job[0], (False, error)) for job in jobs]
+
+    def _append(self, jobs: list) -> list:
+        """Put the entries of *jobs* into the journal, in one write(2)."""
+        outcomes, records, now = [], [], self._clock()
+        try:
+            self._db.check_writable()           # what is acknowledged must be found
+            self._heed(self._journal.is_full())
+            if None in [self._places.find(job[2], job[3], now) for job in jobs]:
+                return self._write(jobs)        # the first entry of a place is a commit
+            for number, _, store, part, details in jobs:
+                try:
+                    stored, rows, vectors = self._accept(store, part, self._places.find(store, part, now), details, now, False)
+                    outcomes.append((number, (True, stored)))
+                    if rows:
+                        records.append((store.name, part, rows, vectors))
+                except InvalidParams as e:
+                    outcomes.append((number, (False, e)))
+            if records:
+                self._journal.append(records, any([job[2].lasting for job in jobs]))
+        except Exception as e:
+            error = self._failed(e, False)
+            if isinstance(e, StoreError) and len(jobs) > 1:        # nothing is in the journal yet: one takes no other with it
+                return [ended for job in jobs for ended in self._append([job])]
+            return [(job[0], (False, error)) for job in jobs]
+        for job, (_, (done, value)) in zip(jobs, outcomes):
+            if done:
+                self._ask(job[2], job[3], value, now)
+        return outcomes
+
+    def _ask(self, store, part: str, stored: dict, now: int):
+        """Add to what was *stored* that the place is full, where a compaction is worth while; what the journal has counts."""
+        if self._is_filled(store, self._places.find(store, part, now), now):
+            try:
+                self._heed(True)
+                if self._is_full(store, self._places.find(store, part, now), now):
+                    stored["is_full"] = True
+            except Exception:           # what was stored stands in the journal
+                self._forget()
+
+    def _begin(self, lasting: bool, folds: bool):
+        """Begin a commit, with all that others have written known."""
+        self._db.begin(lasting)
+        while self._heed(folds):
+            self._db.begin(lasting)
+
+    def _heed(self, folds: bool) -> bool:
+        """Forget what is known when another process has written.  *folds*: what is in the journal is to be in the database.
+
+        Returns whether it was folded: a commit that had begun has ended then.
+        """
+        changed = self._db.changed()
+        if changed != self._seen:
+            self._places.forget()
+            self._journal.forget()
+        self._seen = changed
+        if not self._journal.is_strange() and not (folds and self._journal.entries):
+            return False
+        self._db.rollback()
+        if self._journal.is_strange():
+            self._places.forget()
+        self._fold()
+        return True
+
+    def _fold(self):
+        """Move the journal into the database, and do there what the new entries bring with them."""
+        now, parts = self._clock(), {}
+        if self._journal.is_empty():
+            return self._journal.follow(self._db.row("SELECT upto FROM folded")[0])
+        self._db.begin(True)
+        for name, part, keys in fold(self._db, self._journal):
+            parts.setdefault((name, part), []).extend(keys)
+        for (name, part), keys in parts.items():
+            if name in self._stores:        # else it is done when the store is first asked for again
+                self._tidy(self._stores[name], self._places.find(self._stores[name], part, now), keys, now)
+        upto = self._db.row("SELECT upto FROM folded")[0]
+        self._db.commit()
+        self._journal.clear(upto)
+
+    def _forget(self):
+        self._db.rollback()
+        self._places.forget()
+        self._journal.forget()
+
+    def _failed(self, e, query: bool) -> ClawError:
+        self._forget()
+        if isinstance(e, ClawError):
+            return e
+        if isinstance(e, OSError) or type(e).__module__ == "sqlite3":
+            error = failure(e, self._db.path, query)
+            if error.data and error.data["cause"].startswith(_BROKEN):
+                self._db.close()
+            return error
+        return unexpected(e)
+
+    # -- store
+
+    def _store(self, store, part: str, details: tuple) -> dict:
+        now = self._clock()
+        place = self._places.find(store, part, now, True)
+        stored, rows, vectors = self._accept(store, part, place, details, now, True)
+        if rows:
+            self._db.many("INSERT INTO entries VALUES(?, ?, ?, ?, ?, ?, ?)", rows)
+            if vectors:
+                self._db.many("INSERT INTO vectors VALUES(?, ?)", vectors)
+            self._tidy(store, place, [row[2] for row in rows], now)
+            if self._is_filled(store, place, now) and self._is_full(store, place, now):
+                stored["is_full"] = True
+        return stored
+
+    def _accept(self, store, part: str, place, details: tuple, now: int, commits: bool) -> tuple:
+        """Return (what the caller gets, rows, vectors) of new entries; no rows where the request is known.  Raises ``InvalidParams``."""
+        request_id, entries, *more = details
+        made = more[0] or {} if more else {}            # vectors of the provider, by the entry's place
+        box = self._boxes.of(store, commits)
+        texts = [text_of(entry[1], number, self._dumps) for number, entry in enumerate(entries)]
+        mark = box.mark(told(store, part, entries)) if box else crc32(told(store, part, entries)).to_bytes(4, "big")
+        known = self._known(request_id, mark, now)
+        if known is not None:
+            return known, (), ()
+        if store.type == WORKSPACE:
+            self._files.write(store, part, [(entry[0], text) for entry, (text, _) in zip(entries, texts)])
+        place.at = max(self._places.now(now), place.at)
+        request, rows, vectors, id = self._request(request_id, mark, place, len(entries)), [], [], place.last
+        for number, ((key, _, metadata, vector), (text, is_json)) in enumerate(zip(entries, texts)):
+            id += 1
+            row = [key, None if store.type == WORKSPACE else text, is_json, metadata and self._dumps(metadata)]
+            rows.append([id, place.at, *(box.pack(key, text, is_json, metadata) if box else row), request])
+            request = None
+            if vector or number in made:
+                packed = search.packed(vector or made[number])
+                vectors.append([id, box.seal(packed) if box else packed])
+        place.last = id
+        return {"stored": len(rows), "ids": [place.name(row[0]) for row in rows]}, rows, vectors
+
+    def _known(self, request_id, mark: bytes, now: int):
+        """Return what a request with this id gave, or None.  Raises ``InvalidParams`` when it had other entries."""
+        known = self._places.requests.get(request_id and request_id.replace("-", ""))
+        if known is None or known[4] < now - KEPT_MS:
+            return None
+        if known[0] != mark:
+            raise InvalidParams("context.request_id: another request had this id within %d s" % (KEPT_MS // 1000), "send a new id with new entries")
+        return {"stored": known[3], "ids": [known[1].name(known[2] + n) for n in range(known[3])]}
+
+    def _request(self, request_id, mark: bytes, place, count: int):
+        """Remember a request; return how it stands with its first entry, None for the agent's own."""
+        if request_id is None:
+            return None
+        request_id, requests = request_id.replace("-", ""), self._places.requests
+        requests[request_id] = (mark, place, place.last + 1, count, place.at)
+        if len(requests) > 2 * KEPT:
+            for old in list(requests)[:KEPT]:
+                del requests[old]
+        return bytes.fromhex(request_id) + mark + count.to_bytes(2, "big")
+
+    def _tidy(self, store, place, keys: list, now: int):
+        """Do what new entries bring with them: old values of their keys go, and after a batch the rest."""
+        if store.type not in SEARCHED:
+            for key in dict.fromkeys(keys):
+                self._shorten(store, place, key, now)
+            if store.type == KEY_VALUE and store.max_entries:
+                self._evict(store, place)
+        elif place.last - place.indexed >= BATCH:
+            self._places.index(place)
+            floor = self._places.floor(place, store, now)
+            if store.compacts and store.compaction == SUMMARIZE:        # the next summary has them
+                floor = max(place.alive, floor - REACH)
+            if floor > place.base + 1:
+                young = max(self._places.since(place, now - KEPT_MS, place.base + 1), place.last - KEPT)
+                self._places.drop(place, min(floor, young))
+
+    def _shorten(self, store, place, key: str, now: int):
+        """Delete the values of *key* that are no longer its own: a checkpoint store keeps several."""
+        keep = 1 if store.type in (KEY_VALUE, WORKSPACE) else store.snapshots
+        if keep is None:
+            return
+        old = self._db.run("SELECT id, at FROM entries WHERE key=? AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT -1 OFFSET ?",
+                           (key, place.base, place.last, keep)).fetchall()
+        gone = [(id,) for number, (id, at) in enumerate(old) if at < now - KEPT_MS or number >= MAX_SAME]
+        if gone:
+            self._db.many("DELETE FROM entries WHERE id=?", gone)
+            self._db.many("DELETE FROM vectors WHERE id=?", gone)
+
+    def _evict(self, store, place):
+        """Delete the keys that were written longest ago, until no more than ``max_entries`` are left."""
+        keys = self._places.count(place, place.base, store) - store.max_entries
+        if keys > 0:
+            oldest = self._db.run("SELECT key FROM entries WHERE id BETWEEN ? AND ? GROUP BY key ORDER BY max(id) LIMIT ?", (place.base, place.last, keys))
+            gone = [(key, place.base, place.last) for key, in oldest]
+            self._db.many("DELETE FROM entries WHERE key=? AND id BETWEEN ? AND ?", gone)
+
+    def _is_filled(self, store, place, now: int) -> bool:
+        """Return whether it may be time for a compaction that is done by itself; that is not asked again before some entries more have come."""
+        most = store.max_entries or WINDOW
+        if not store.compacts or store.compaction not in (SUMMARIZE, TRUNCATE):
+            return False
+        if place.last - place.asked < max(8, most // 8) and place.asked != place.base:
+            return False
+        return place.last - self._places.floor(place, store, now) + 1 >= most
+
+    def _is_full(self, store, place, now: int) -> bool:
+        if self._places.count(place, place.base, store) < (store.max_entries or WINDOW):
+            return False
+        place.asked = place.last
+        return True

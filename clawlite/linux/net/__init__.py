@@ -1,0 +1,6 @@
+"""Connections to servers: name look-up, proxies, TLS, the one door to the network of a sandboxed
+tool, and the small HTTP server of webhooks.
+
+Imports: no other room.
+Used by: audit, channels, runtime, telemetry, tools.
+"""

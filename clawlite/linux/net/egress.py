@@ -1,0 +1,315 @@
+"""The only door of a sandboxed child's network: an HTTP proxy on a socket inside its namespace, under the same rules.
+
+1. The child is in a network of nothing but this socket; names are looked up and connections made here, in the agent's
+   network, by the functions that decide for ``web-fetch`` (core/netrules.py), and only to addresses that were judged.
+2. CONNECT (RFC 9110, 9.3.6) carries any protocol to any port of an allowed host; http takes one request per connection, whose
+   Host is the URL's (RFC 9112, 3.2.2), so that an allowed server is not asked for another's pages.
+3. A thread for each connection (docs/adr/0011-connections.md), at most ``MAX_TUNNELS``; others wait in the socket's queue.
+   In flight are at most ``PIECE`` bytes each way.
+4. ``close`` ends everything, in whatever phase it is; the threads close their descriptors themselves.
+"""
+import _thread
+import os
+import select
+
+from clawlite.core.errors import SandboxDenied
+from clawlite.core.netrules import authority, decide_addresses, decide_host, parse_authority, parse_url
+from clawlite.linux.net.connections import BEHIND_PROXY, PIECE, Connection, proxy_for
+from clawlite.linux.net.stream import Cancelled, Failure, Stream, TimedOut, socket, words
+
+MAX_TUNNELS = 16
+MAX_HEAD = 16384                # bytes of a request's head
+HEAD_MS = 10000                 # until it is there
+CONNECT_MS = 10000
+IDLE_MS = 120000                # without a byte in either direction
+_DRAIN = 65536                  # bytes of a refused request that are read, so that the answer arrives
+_DRAIN_MS = 1000
+_AGAIN_MS = 100                 # after a connection could not be taken
+_SHUT_WR = 1
+_ENDED = select.POLLHUP | select.POLLERR
+_HAS_CAUSE = select.POLLIN | _ENDED     # to read: bytes, an end or an error
+_NOT_ON = ("host", "connection", "keep-alive", "te", "trailer", "upgrade", "expect")     # and proxy-*
+_REASONS = {400: "Bad Request", 403: "Forbidden", 411: "Length Required", 431: "Request Header Fields Too Large", 502: "Bad Gateway"}
+
+
+class _Bad(Exception):
+    """A request that is none: status, sentence."""
+
+
+class Egress:
+    """The door of one child.
+
+    rules    profile whose network fields decide
+    environ  mapping with the proxies' variables; default ``os.environ``
+    """
+
+    def __init__(self, rules, environ=None):
+        self._rules = rules
+        self._environ = os.environ if environ is None else environ
+        self._lock = _thread.allocate_lock()
+        self._door = None               # net.Connection of the accepting thread
+        self._tunnels = []              # those of the others
+
+    def serve(self, listening: int):
+        """Answer on *listening*, descriptor of a listening stream socket, which is closed here; return at once.
+
+        Raises ``OSError``, ``RuntimeError`` when there is no descriptor or thread to be had.
+        """
+        listener = socket(fileno=listening)
+        door = Connection()
+        try:
+            listener.setblocking(False)
+            door.reader, door.writer = os.pipe()
+            self._door = door
+            _thread.start_new_thread(self._accept, (listener, door))
+        except (OSError, RuntimeError):
+            self._door = None
+            listener.close()
+            self._release(door)
+            raise
+
+    def close(self):
+        """End every connection and take no more."""
+        with self._lock:
+            for one in self._tunnels + ([self._door] if self._door else []):
+                one.cancelled = True
+                one.nudge()
+
+    # -- in the threads
+
+    def _accept(self, listener, door: Connection):
+        failed = False
+        try:
+            while not door.cancelled:
+                poll = select.poll()
+                poll.register(door.reader, select.POLLIN)
+                if len(self._tunnels) < MAX_TUNNELS and not failed:
+                    poll.register(listener.fileno(), select.POLLIN)
+                ready = poll.poll(_AGAIN_MS if failed else None)
+                failed = False
+                for fd, _ in ready:
+                    if fd == door.reader:
+                        os.read(fd, 512)
+                    elif not door.cancelled:
+                        failed = not self._admit(listener)
+        finally:
+            listener.close()
+            self._release(door)
+
+    def _admit(self, listener) -> bool:
+        """Take one connection; return whether that was possible: it is not while the agent has no descriptor or thread left."""
+        tunnel, near = Connection(), None
+        try:
+            near = socket(fileno=listener._accept()[0])
+            near.setblocking(False)
+            tunnel.reader, tunnel.writer = os.pipe()
+            with self._lock:
+                tunnel.cancelled = self._door.cancelled
+                self._tunnels.append(tunnel)
+            _thread.start_new_thread(self._tunnel, (tunnel, near))
+        except (OSError, RuntimeError):
+            if near is not None:
+                near.close()
+            self._end(tunnel)
+            return False
+        return True
+
+    def _tunnel(self, tunnel: Connection, sock):
+        near, far = Stream(tunnel, self._lock, HEAD_MS), Stream(tunnel, self._lock, CONNECT_MS)
+        near.sock = sock
+        try:
+            if not tunnel.cancelled:
+                self._carry(near, far)
+        except (Cancelled, Failure, OSError):
+            pass                        # nobody to tell: the child is gone, or its connection has begun
+        except Exception as e:          # MemoryError, or a bug: it ends this connection
+            try:
+                _answer(near, 502, "the agent failed inside (%s)" % type(e).__name__)
+            except (Cancelled, Failure, OSError):
+                pass
+        near.close()
+        far.close()
+        self._end(tunnel)
+
+    def _end(self, tunnel: Connection):
+        self._release(tunnel)
+        with self._lock:
+            if tunnel in self._tunnels:
+                self._tunnels.remove(tunnel)
+            self._door.nudge()          # there is a place again
+
+    def _release(self, one: Connection):
+        with self._lock:
+            for fd in (one.reader, one.writer):
+                if fd is not None:
+                    os.close(fd)
+            one.reader = one.writer = None
+
+    def _carry(self, near: Stream, far: Stream):
+        """Read a request, decide, connect, and carry bytes until an end."""
+        try:
+            head, rest = _head(near)
+            method, target, lines = _request(head)
+            if method == "CONNECT":
+                host, port = parse_authority(target, None)
+                self._connect(far, "https", host, port)
+                first, left = b"HTTP/1.1 200 Connection established\r\n\r\n", None
+            else:
+                scheme, host, port, target = parse_url(target)
+                if scheme != "http":
+                    raise _Bad(400, "https goes through CONNECT")
+                first, left = _rewritten(method, target, authority(scheme, host, port), lines)
+                self._connect(far, scheme, host, port)
+        except _Bad as e:
+            return _answer(near, *e.args)
+        except SandboxDenied as e:
+            return _answer(near, 403, "%s (%s)" % (e.message, e.hint) if e.hint else e.message)
+        near.due = far.due = None
+        if left is None:
+            near.send(first)
+            far.send(rest)
+        else:
+            far.send(first + rest[:left])
+            left -= min(left, len(rest))
+        _relay(near, far, left)
+
+    def _connect(self, far: Stream, scheme: str, host: str, port: int):
+        rules = self._rules
+        decide_host(rules, host)
+        try:
+            if proxy_for(scheme, host, port, self._environ):
+                raise Failure(BEHIND_PROXY % host)
+            far.connect(host, port, lambda addresses: decide_addresses(rules, host, addresses))
+        except Failure as e:
+            raise _Bad(502, "%s: %s" % (host, e)) from None
+        except OSError as e:            # no descriptor
+            raise _Bad(502, "%s: %s" % (host, words(e))) from None
+
+
+def _head(near: Stream) -> tuple:
+    """Return (head without its empty line, what came after it)."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        if len(data) > MAX_HEAD:
+            raise _Bad(431, "the request's head has more than %d bytes" % MAX_HEAD)
+        more = near.receive(MAX_HEAD + 1 - len(data))
+        if not more:
+            raise Cancelled
+        data += more
+    head, _, rest = data.partition(b"\r\n\r\n")
+    return head, rest
+
+
+def _request(head: bytes) -> tuple:
+    """Return (method, target, [(name, value), ...]), strictly: what two readers could take in two ways is refused."""
+    if min(head.replace(b"\r\n", b"").replace(b"\t", b""), default=0) < 32:
+        raise _Bad(400, "a control character in the request's head")
+    try:
+        first, *lines = head.decode("ascii").split("\r\n")
+    except UnicodeDecodeError:
+        raise _Bad(400, "the request's head is not ASCII") from None
+    parts = first.split(" ")
+    if len(parts) != 3 or parts[2] not in ("HTTP/1.1", "HTTP/1.0") or not parts[0].isalpha():
+        raise _Bad(400, "expected a request of HTTP/1.1 as a proxy gets it")
+    fields = []
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name.replace("-", "").replace("_", "").isalnum():
+            raise _Bad(400, "expected a header in the request")
+        fields.append((name, value.strip()))
+    return parts[0], parts[1], fields
+
+
+def _rewritten(method: str, target: str, host: str, fields: list) -> tuple:
+    """Return (head for the server, bytes of the body that follow it)."""
+    lines, left = ["%s %s HTTP/1.1" % (method, target), "Host: " + host], None
+    for name, value in fields:
+        key = name.lower()
+        if "_" in key and key.replace("_", "-") in ("transfer-encoding", "content-length"):
+            raise _Bad(400, "a header that says how long the body is, with a _ in its name")
+        if key == "transfer-encoding":
+            raise _Bad(411, "a request's body needs a Content-Length here")
+        if key == "content-length":
+            if left is not None or not 0 < len(value) <= 15 or value.strip("0123456789"):
+                raise _Bad(400, "expected one number as Content-Length")
+            left = int(value)
+        if key not in _NOT_ON and not key.startswith("proxy-"):
+            lines.append("%s: %s" % (name, value))
+    return ("\r\n".join(lines) + "\r\nConnection: close\r\n\r\n").encode(), left or 0
+
+
+def _answer(near: Stream, status: int, sentence: str):
+    """Tell the child why not, and read what it is still sending: a close with bytes unread would take the answer back."""
+    body = ("clawlite: %s\n" % sentence).encode("utf-8", "replace")
+    near.due = None
+    near.send(b"HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"
+              % (status, _REASONS[status].encode(), len(body), body))
+    near.sock.shutdown(_SHUT_WR)
+    drain = Stream(near.connection, near._lock, _DRAIN_MS)
+    drain.sock = near.sock
+    left = _DRAIN
+    while left > 0:
+        data = drain.receive(left)
+        if not data:
+            return
+        left -= len(data)
+
+
+def _relay(near: Stream, far: Stream, left):
+    """Carry bytes both ways until the far end closes, or nothing comes for ``IDLE_MS``.
+
+    left   bytes that may still go from *near* to *far*; None: as many as come, and the end of them too
+    """
+    up = down = b""
+    reads, ended = left is None or left > 0, False      # near may still say something; far has closed
+    while down or not ended:
+        near_events = (select.POLLIN if reads and not up else 0) | (select.POLLOUT if down else 0)
+        far_events = (select.POLLIN if not ended and not down else 0) | (select.POLLOUT if up else 0)
+        from_near, from_far = _events(near, near_events, far, far_events)
+        try:
+            if from_near & _HAS_CAUSE and near_events & select.POLLIN:
+                up = near.sock.recv(PIECE if left is None else min(PIECE, left))
+                left = None if left is None else left - len(up)
+                reads = bool(up) and left != 0
+                if not up:
+                    far.sock.shutdown(_SHUT_WR)
+            elif from_near & _ENDED:
+                return                  # the child is gone
+            if from_far & _HAS_CAUSE and far_events & select.POLLIN:
+                down = far.sock.recv(PIECE)
+                ended = not down
+            if down and from_near & select.POLLOUT:
+                down = down[near.sock.send(down):]
+            if up and from_far:
+                up = _sent(far, up)
+                reads = reads and up is not None
+                up = up or b""
+        except BlockingIOError:         # it was ready, and is not any more
+            pass
+
+
+def _sent(far: Stream, data: bytes):
+    """Return what is left of *data* to send, None when *far* takes no more: it may have answered all the same."""
+    try:
+        return data[far.sock.send(data):]
+    except BlockingIOError:
+        return data
+    except OSError:
+        return None
+
+
+def _events(near: Stream, near_events: int, far: Stream, far_events: int) -> tuple:
+    """Wait, and return what has come of both; raises ``Cancelled``, and ``TimedOut`` after ``IDLE_MS``."""
+    poll = select.poll()
+    poll.register(near.connection.reader, select.POLLIN)
+    poll.register(near.sock.fileno(), near_events)
+    if far_events:                      # an end that nobody reads now would be told again and again
+        poll.register(far.sock.fileno(), far_events)
+    ready = dict(poll.poll(IDLE_MS))
+    if near.connection.cancelled:
+        raise Cancelled
+    if not ready:
+        raise TimedOut("nothing came")
+    if near.connection.reader in ready:
+        os.read(near.connection.reader, 512)
+    return ready.get(near.sock.fileno(), 0), ready.get(far.sock.fileno(), 0)

@@ -1,0 +1,47 @@
+"""One POST of a thread that may wait: what telemetry and the audit send to the maker's own servers."""
+import os
+import select
+import time
+
+from clawlite.core.errors import ClawError
+from clawlite.core.http1 import Response, request
+from clawlite.core.netrules import authority, parse_url
+from clawlite.linux.net.connections import Connections
+
+
+def post(url: str, headers: list, body: bytes, timeout_ms: int) -> int:
+    """Send *body* to *url*, and return the status of the answer, whose body is not read.
+
+    headers  list of (name, value)
+    Raises ``ClawError``: no such host, no answer in time, no HTTP.
+    """
+    scheme, host, port, target = parse_url(url)
+    head = request("POST", target, authority(scheme, host, port), headers, len(body))
+    reader, writer = os.pipe()
+    connections = Connections(writer)
+    try:
+        connections.open(1, scheme, host, port, [head, body], timeout_ms)
+        return _status(connections, reader, time.monotonic() + timeout_ms / 1000)
+    finally:
+        connections.close_all()
+        os.close(reader)
+        os.close(writer)
+
+
+def _status(connections, reader: int, due: float) -> int:
+    response = Response()
+    poll = select.poll()
+    poll.register(reader, select.POLLIN)
+    while poll.poll(max(0, (due - time.monotonic()) * 1000)):
+        os.read(reader, 64)
+        for _, kind, data in connections.poll():
+            if kind == "error":
+                raise ClawError(data)
+            if kind == "end":
+                response.at_end()
+            else:
+                response.feed(data)
+            event = response.next_event()
+            if event is not None and event[0] == "head":
+                return event[1]
+    raise ClawError("no answer in time")

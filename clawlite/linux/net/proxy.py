@@ -1,0 +1,176 @@
+"""Connections through a proxy: which one (from the environment), and what is said to it.
+
+1. ``http_proxy``, ``https_proxy``, else ``all_proxy``; lower case before upper.  ``HTTP_PROXY`` counts for nothing in a
+   CGI program, where a stranger sets it.  Loopback, and what ``no_proxy`` names, is reached directly.
+2. https goes through CONNECT; of plain http the request's first line is rewritten (RFC 9110 9.3.6, RFC 9112 3.2.2).
+3. A proxy is spoken to in plain http; another kind is refused, never passed by.
+4. The URL may hold a password: errors name the variable, or the proxy's host and port.
+"""
+import binascii
+
+try:
+    from _socket import AF_INET, AF_INET6, inet_pton
+except ImportError:
+    from socket import AF_INET, AF_INET6, inet_pton
+
+from clawlite.linux.net.stream import Failure, Stream, checked
+
+MAX_HEAD = 16384                # bytes of the answer to CONNECT
+_PORTS = {"http": 80, "https": 443}
+
+
+class Proxy:
+    """The way to one target through one proxy.
+
+    host, port   of the proxy
+    credentials  bytes "user:password", b"" for none
+    scheme, target   of what it is asked for; *target* is host:port, or the host alone where http has its own port
+    """
+
+    def __init__(self, host: str, port: int, credentials: bytes, scheme: str, target: str):
+        self._host, self._port = host, port
+        self._scheme, self._target = scheme, target
+        self._login = b""
+        if credentials:
+            self._login = b"Proxy-Authorization: Basic %s\r\n" % binascii.b2a_base64(credentials, newline=False)
+
+    def connect(self, stream: Stream):
+        """Connect *stream* to the proxy, and for https through it.  Raises ``Failure``, which tells whose fault it is."""
+        try:
+            stream.connect(self._host, self._port)
+            if self._scheme == "https":
+                self._tunnel(stream)
+        except Failure as e:
+            raise Failure("proxy %s: %s" % (self._name(), e)) from None
+        except OSError as e:
+            raise Failure("proxy %s: %s" % (self._name(), stream.words(e))) from None
+
+    def rewritten(self, parts: list) -> list:
+        """Return the request *parts* as this proxy wants them: of http with a whole URL in the first line, and the login."""
+        if self._scheme == "https":
+            return parts
+        method, _, rest = parts[0].partition(b" ")
+        line, _, rest = rest.partition(b"\r\n")
+        return [b"%s http://%s%s\r\n%s%s" % (method, self._target.encode(), line, self._login, rest)] + parts[1:]
+
+    def _name(self) -> str:
+        return _joined(self._host, self._port)
+
+    def _tunnel(self, stream: Stream):
+        target = self._target.encode()
+        stream.send(b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n" % (target, target, self._login))
+        head = b""
+        while b"\r\n\r\n" not in head:
+            data = stream.receive(MAX_HEAD + 1 - len(head)) if len(head) <= MAX_HEAD else b""
+            if not data:
+                raise Failure("no whole answer to CONNECT")
+            head += data
+        words = head.split(b"\r\n", 1)[0].split(None, 2)
+        status = words[1] if len(words) > 1 and words[0].startswith(b"HTTP/1.") else b""
+        if status == b"407":
+            raise Failure("it wants %s user name and password" % ("another" if self._login else "a"))
+        if not status.startswith(b"2") or len(status) != 3:
+            raise Failure("it does not let us through to %s (it answers %.20s)" % (self._target, ascii(status)[2:-1] or "no HTTP"))
+        if not head.endswith(b"\r\n\r\n"):
+            raise Failure("it said more than it was asked")     # a server waits for our TLS hello
+
+
+def choose(scheme: str, host: str, port: int, environ):
+    """Return the ``Proxy`` for a connection, or None when it goes there directly.
+
+    environ  mapping of str
+    Raises ``Failure`` for a proxy that cannot be used.
+    """
+    if _is_loopback(host) or _is_excluded(host, port, _value(environ, "no_proxy")[1]):
+        return None
+    for name in (scheme + "_proxy", "all_proxy"):
+        name, url = _value(environ, name)
+        if url:
+            proxy_host, proxy_port, credentials = _parse(name, url)
+            target = _joined(host, port)
+            if scheme == "http" and port == _PORTS["http"]:
+                target = target.rpartition(":")[0]
+            return Proxy(proxy_host, proxy_port, credentials, scheme, target)
+    return None
+
+
+def _value(environ, name: str) -> tuple:
+    """Return (the variable's name as it is set, its value), ("", "") when it is not set or empty."""
+    for spelled in (name, name.upper()):
+        value = environ.get(spelled, "").strip()
+        if value and not (spelled == "HTTP_PROXY" and "REQUEST_METHOD" in environ):
+            return spelled, value
+    return "", ""
+
+
+def _parse(name: str, url: str) -> tuple:
+    """Return (host, port, credentials) of the proxy *url* in the variable *name*: [http://][user:password@]host[:port][/]."""
+    scheme, mark, rest = url.partition("://")
+    if not mark:
+        scheme, rest = "http", url
+    if scheme.lower() != "http":
+        raise Failure("%s: a proxy is an http:// one; no other kind is supported" % name)
+    login, _, place = rest.partition("/")[0].rpartition("@")
+    host, mark, port = place.rpartition(":")
+    if not mark or place.endswith("]"):
+        host, port = place, "80"
+    try:
+        host = checked("http", host, int(port))
+        credentials = _unquoted(login)
+    except (Failure, ValueError):
+        host = ""
+    if not host:                        # outside of the handler: the error in it may hold the password
+        raise Failure("%s: expected http://[user:password@]host:port" % name)
+    return host, int(port), credentials
+
+
+def _unquoted(text: str) -> bytes:
+    """Return *text* with its %XX decoded.  ``urllib`` has this, and costs ten modules."""
+    first, *rest = text.encode("utf-8", "surrogateescape").split(b"%")
+    return first + b"".join(binascii.unhexlify(piece[:2]) + piece[2:] for piece in rest)
+
+
+def _joined(host: str, port: int) -> str:
+    return ("[%s]:%d" if ":" in host else "%s:%d") % (host, port)
+
+
+def _is_excluded(host: str, port: int, no_proxy: str) -> bool:
+    """Return whether the list *no_proxy* names *host*: ``*``, a name and all below it (leading dots change nothing), an
+    address; each may end in ``:port``.
+    """
+    host = host.lower().rstrip(".")
+    for entry in no_proxy.lower().replace(",", " ").split():
+        name, mark, digits = entry.rpartition(":")
+        if mark and digits.isdigit() and (name.endswith("]") or ":" not in name):
+            if int(digits) != port:
+                continue
+            entry = name
+        if entry == "*":
+            return True
+        entry = entry.strip("[].*")
+        if host == entry:
+            return True
+        if entry and host.endswith("." + entry) and not _address(host):
+            return True
+    return False
+
+
+def _is_loopback(host: str) -> bool:
+    """Return whether *host* is this machine by its name or address, without asking anybody."""
+    name = host.lower().rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    address = _address(host)
+    if address.startswith(bytes(10) + b"\xff\xff"):
+        address = address[12:]          # IPv4 inside IPv6
+    return address == bytes(15) + b"\1" or (len(address) == 4 and address[0] == 127)
+
+
+def _address(host: str) -> bytes:
+    """Return the 4 or 16 bytes of an address, b"" for a name."""
+    for family in (AF_INET, AF_INET6):
+        try:
+            return inet_pton(family, host)
+        except OSError:
+            pass
+    return b""

@@ -1,0 +1,5 @@
+"""The loop of an agent on Linux: it carries out the effects that the core asks for.
+
+Imports: audit, channels, console, files, hardware, io, memory, net, secrets, telemetry, tools.
+Used by: admin.
+"""

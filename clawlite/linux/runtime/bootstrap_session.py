@@ -1,0 +1,169 @@
+"""``clawlite serve --stdio`` without an image: INIT, until the manifest in ``claw.initialize`` brings an agent (docs/adr/0013).
+
+1. A child process compiles it (clawlite/host/build/inline.py), so that the compiler never stays in an agent's memory.
+2. Inline primitives only; the agent has an empty folder, so no tools.py, and its state folder like any other.
+3. The record goes to the agent's own session then, which answers it.  After ``claw.shutdown`` the next ``claw.initialize`` may
+bring another manifest; the same one starts the same agent again.
+"""
+import os
+import select
+import sys
+
+from clawlite.core.effect import SEND
+from clawlite.core.errors import ClawError, ImageError, InvalidRequest
+from clawlite.core.frame import TOO_LONG
+from clawlite.core.header import MAGIC, MAX_IMAGE
+from clawlite.core.lifecycle import INIT
+from clawlite.core.session import Session
+from clawlite.linux.io import signals
+from clawlite.linux.files.files import image_of
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.io.stdio import MAX_LINE, now_ms, open_line
+
+AGAIN = -1                      # an agent's exit code: another one follows on its line
+LEAVE_MS = 2000
+COMPILE_MS = 60000
+_CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from clawlite.host.build.inline import main; sys.exit(main())"
+
+
+class _Nobody:
+    """What a session sees before there is an agent."""
+
+    image = None
+    is_ready = False
+    conditions = ()
+
+    def __init__(self, adopt):
+        self.effects = []
+        self.emit = self.effects.append
+        self.lifecycle = self
+        self.state = INIT
+        self.adopt = adopt
+
+
+class Vacant:
+    """An operator's line, and whoever serves it.
+
+    wake  int, a descriptor that is readable when a signal has come (signals.catch)
+    """
+
+    def __init__(self, wake: int):
+        self._wake = wake
+        self._wire, self._framer = open_line(True, wake)
+        self._manifest = None           # of the agent that serves, or is about to
+        self._image = None
+        self._record = None             # the last one that came
+
+    def run(self) -> int:
+        """Serve until the end; return the exit code."""
+        try:
+            code = self._wait()
+        finally:
+            self._wire.flush(LEAVE_MS)
+        while code == AGAIN:
+            code = self._serve()
+        return code
+
+    def _wait(self) -> int:
+        nobody = _Nobody(self._adopt)
+        session = Session(nobody, loads)
+        while True:
+            data = self._wire.wait(None)
+            self._framer.feed(data)
+            if self._wire.at_end:
+                self._framer.finish()
+            event = self._framer.next_event()
+            while event:
+                if event[0] == TOO_LONG:
+                    session.too_long(int(event[1]), MAX_LINE)
+                else:
+                    self._record = event[1]
+                    session.record(event[1], now_ms())
+                if self._image:
+                    return AGAIN
+                for effect in nobody.effects:
+                    if effect[0] == SEND:
+                        self._wire.write(self._framer.send(dumps(effect[1]).encode()))
+                nobody.effects.clear()
+                event = self._framer.next_event()
+            if signals.interrupts():
+                return 130
+            if signals.terminated():
+                return 128 + signals.terminated()
+            if self._wire.at_end:
+                return 0
+            if self._wire.broken:
+                return 1
+
+    def _serve(self) -> int:
+        from clawlite.linux.runtime.shell import Shell
+        image, self._image = self._image, None
+        shell = Shell(image, "", True, self._wake, (self._wire, self._framer))
+        record = shell.session.record
+
+        def keep(data: bytes, at_ms: int):
+            self._record = data
+            record(data, at_ms)
+
+        def adopt(manifest, is_free: bool) -> bool:
+            if not is_free or isinstance(manifest, str) or manifest == self._manifest:
+                return False
+            self._adopt(manifest)
+            shell.code = AGAIN
+            return True
+        shell.session.record = keep
+        shell.agent.adopt = adopt
+        return shell.run(self._record)
+
+    def _adopt(self, manifest: dict, is_free: bool = True) -> bool:
+        """Compile *manifest*; its agent answers.  Raises ``ClawError``."""
+        if self._image:
+            raise InvalidRequest("claw.initialize: once is enough")
+        self._image = image_of(_compile(manifest, self._wake), "manifest")
+        self._manifest = manifest
+        return True
+
+
+def _compile(manifest: dict, wake: int) -> bytes:
+    """Return the image of *manifest*.  Raises ``ClawError``: the compiler's own, or that there is none here."""
+    from subprocess import DEVNULL, PIPE, Popen
+    from tempfile import TemporaryFile
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    with TemporaryFile() as given:
+        given.write(dumps(manifest).encode())
+        given.seek(0)
+        child = Popen([sys.executable, "-c", _CHILD, package], stdin=given, stdout=PIPE, stderr=DEVNULL)
+    try:
+        said = _read(child.stdout.fileno(), wake)
+    finally:
+        child.kill()
+        child.stdout.close()
+        child.wait()
+    if said[:3] == MAGIC:
+        return said
+    try:
+        told = loads(said)
+        error = ClawError(told["message"], "", told.get("data"))
+        error.code = told["code"]
+    except (ClawError, KeyError, TypeError):
+        raise ImageError("manifest: the compiler ended without a word", "compile it with: clawlite build") from None
+    raise error
+
+
+def _read(fd: int, wake: int) -> bytes:
+    """Return all that comes on *fd*, but for a signal or too long a wait."""
+    poll, found, until = select.poll(), b"", now_ms() + COMPILE_MS
+    poll.register(fd, select.POLLIN)
+    poll.register(wake, select.POLLIN)
+    while len(found) <= MAX_IMAGE:
+        if now_ms() >= until:
+            raise ImageError("manifest: compiling it took more than %d s" % (COMPILE_MS // 1000), "compile it with: clawlite build")
+        ready = [ready[0] for ready in poll.poll(max(0, until - now_ms()))]
+        if wake in ready:
+            raise InvalidRequest("claw.initialize: this process is ending")
+        if fd in ready:
+            data = os.read(fd, 65536)
+            if not data:
+                break
+            found += data
+    return found

@@ -1,0 +1,116 @@
+"""Checks the manifest in a ``claw.initialize`` where an agent has an image already.
+
+1. The image stays the authority over what this agent is (docs/adr/0006).  Nothing of the manifest
+   is taken over.
+2. The compiler takes a second and may not be installed, so only the first levels are checked here:
+   required fields, unknown fields and types.  The content of primitives, and of files that are
+   named, is left to the compiler.
+3. ``claw`` may be missing, as in the example of CKP 0.2.0, 9.3.1.  A null is not an absent field:
+   the schema refuses it, and so does the compiler.
+Source  CKP 0.2.0, 6; claw.schema.json 0.3.0.
+"""
+import re
+
+from clawlite.core.errors import ImageError
+from clawlite.linux.io.jsontext import dumps
+
+_TOP = ("claw", "kind", "metadata", "spec")
+_REQUIRED = ("identity", "providers")
+_LISTS = ("providers", "channels", "tools", "skills", "policies", "world_models")
+_SLOTS = ("identity", "memory", "sandbox", "swarm", "telemetry") + _LISTS
+_VERSION = re.compile(r"0\.[23]\.[0-9]+\Z")
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z")
+_SEMVER = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-.+)?\Z")
+_SHOWN = 60                     # characters of a peer's own words in an error
+_REFERENCE = 'a file, a claw:// URI or {"inline": {...}}'
+_PROVIDERS = "a list of at least one Provider"
+_NOTHING = object()             # the value of a field that is missing
+
+
+def check(manifest: dict):
+    """Return None when *manifest* has the shape of a Claw manifest.
+
+    manifest  has passed ``handshake.agree``, so kind, metadata, its name and spec have their types
+    Raises ``ImageError`` (-32060) for the first problem; its data has the keys that a problem of
+    the compiler has.
+    """
+    _known(manifest, _TOP, "")
+    if "claw" in manifest:
+        _match(_VERSION, "claw", manifest["claw"], "0.2.x or 0.3.x")
+    _metadata(manifest["metadata"])
+    spec = manifest["spec"]
+    _known(spec, _SLOTS, "spec.")
+    for slot in _REQUIRED:
+        if slot not in spec:
+            raise _problem("spec." + slot, _PROVIDERS if slot in _LISTS else _REFERENCE, _NOTHING)
+    for slot, value in spec.items():
+        _slot(slot, value)
+
+
+def _metadata(metadata: dict):
+    """Raise unless the fields that the schema names have its types; it admits others."""
+    _match(_NAME, "metadata.name", metadata["name"],
+           "1 to 63 letters, digits and hyphens, no hyphen first")
+    if "version" in metadata:
+        _match(_SEMVER, "metadata.version", metadata["version"], "a semantic version such as 1.0.0")
+    for field, kind, expected in (("description", str, "text"), ("labels", dict, "an object"),
+                                  ("annotations", dict, "an object")):
+        if field in metadata and not isinstance(metadata[field], kind):
+            raise _problem("metadata." + field, expected, metadata[field])
+    for key, value in metadata.get("labels", {}).items():
+        if not isinstance(value, str):
+            raise _problem("metadata.labels." + key[:_SHOWN], "text", value)
+
+
+def _slot(slot: str, value):
+    """Raise unless *value* is what the schema wants of *slot*: a reference, or a list of them."""
+    path = "spec." + slot
+    if slot not in _LISTS:
+        _reference(path, slot, value)
+        return
+    if not isinstance(value, list):
+        raise _problem(path, "a list", value)
+    if not value and slot in _REQUIRED:
+        raise _problem(path, _PROVIDERS, value)
+    for at, one in enumerate(value):
+        _reference("%s[%d]" % (path, at), slot, one)
+
+
+def _reference(path: str, slot: str, value):
+    """Raise unless *value* is text or an object.  The schema wants ``inline`` of required slots."""
+    if not isinstance(value, (str, dict)) or value == "":
+        raise _problem(path, _REFERENCE, value)
+    if isinstance(value, dict) and slot in _REQUIRED and not isinstance(value.get("inline"), dict):
+        raise _problem(path + ".inline", "an object", value.get("inline", _NOTHING))
+
+
+def _known(found: dict, names: tuple, place: str):
+    for key in found:
+        if key not in names:
+            raise _problem(place + key[:_SHOWN], "one of " + ", ".join(names), key)
+
+
+def _match(pattern, path: str, value, expected: str):
+    if not isinstance(value, str) or not pattern.match(value):
+        raise _problem(path, expected, value)
+
+
+def _problem(path: str, expected: str, value) -> ImageError:
+    """Return the error of *value* at *path*; what a peer wrote is cut and made printable."""
+    if value is _NOTHING:
+        found = "nothing"
+    elif isinstance(value, list):
+        found = "a list" if value else "an empty list"
+    elif isinstance(value, dict):
+        found = "an object" if value else "an empty object"
+    else:
+        found = dumps(value)[:_SHOWN]
+    path, found = _plain(path), _plain(found)
+    problem = {"file": "", "line": 0, "path": path, "message": "", "expected": expected,
+               "found": found, "hint": ""}
+    return ImageError(f"manifest.{path}: expected {expected}, found {found}",
+                      "check the manifest with: clawlite check", {"problems": [problem]})
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)

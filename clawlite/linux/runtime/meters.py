@@ -1,0 +1,132 @@
+"""What one agent has used of its limits, on the disk: in its state folder, shared by all of its processes.
+
+``meters.json`` has what providers used, and survives a power cut; ``minute.json`` the tool calls of the last minute, which outlive
+the process alone: a disk need not be waited for at each call.  An entry is added under a lock to what the file holds then, so that
+two processes never forget what the other has counted.
+"""
+import fcntl
+import os
+import time
+
+from clawlite.core.errors import ClawError
+from clawlite.core.image import PROVIDERS
+from clawlite.core.ledger import CALLS, Ledger, add
+from clawlite.linux.files.files import state_folder, write_whole
+from clawlite.linux.io.jsontext import dumps, loads
+
+MAX_FILE = 65536
+
+
+def meter(agent, now_ms):
+    """Return the meter of *agent* (core/ledger.py), made when it is first asked for.
+
+    now_ms  function -> monotonic ms
+    """
+    if agent.meter is None:
+        agent.meter = _Meters(agent, now_ms).meter
+    return agent.meter
+
+
+class _Meters:
+    """Both files of one agent.  ``meter``: what asks them."""
+
+    def __init__(self, agent, now_ms):
+        info = agent.image.agent
+        self._spent = Counted(info.name, "meters", True)
+        self._calls = Counted(info.name, "minute", False)
+
+        def clock():
+            return now_ms(), int(time.time())
+        if agent.image.size_of(PROVIDERS):
+            from clawlite.core.meter import Meter
+            meter = Meter(clock, self._spent.stored, info.tokens_per_hour, info.cost_per_day, info.rates, self._calls.stored)
+        else:
+            meter = Ledger(clock, self._spent.stored, self._calls.stored)
+        meter.add = self.add
+        self.meter = meter
+
+    def add(self, entries: list):
+        """Return what the effect STORE gives for *entries*; they are on the disk when this returns."""
+        if not entries:
+            return self.meter.today()
+        if entries[0][0] == CALLS:
+            return self._calls.add(self.meter.call(entries[0][2]))
+        return self._spent.add(entries)
+
+
+class Counted:
+    """One file of {key: [when, amount, ...]}.  What cannot be written is said once on stderr, and counts until the process ends.
+
+    lasting  True: it survives a power cut
+    """
+
+    def __init__(self, agent: str, name: str, lasting: bool):
+        self._folder = state_folder(agent)
+        self._path = os.path.join(self._folder, name + ".json")
+        self._lock = os.path.join(self._folder, name + ".lock")
+        self._lasting = lasting
+        self._spent = {}
+        self._seen = None               # which version of the file that was
+        self._broken = False
+
+    def stored(self) -> dict:
+        """Return what is counted, as it stands now.  Cost: one stat, and the file read when it has changed."""
+        if not self._broken:
+            try:
+                status = os.stat(self._path)
+                seen = (status.st_ino, status.st_mtime_ns, status.st_size)
+                if seen != self._seen:
+                    self._spent, self._seen = self._read(), seen
+            except OSError:
+                self._spent, self._seen = {}, None
+        return self._spent
+
+    def add(self, entries: list) -> bool:
+        """Add *entries* (core/ledger.py); return False when a limit does not admit them."""
+        if self._broken:
+            return add(self._spent, entries)
+        lock = counted = None
+        try:
+            os.makedirs(self._folder, 0o700, exist_ok=True)
+            lock = os.open(self._lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            counted = add(self.stored(), entries)
+            if counted:
+                self._write(self._spent)
+        except OSError as e:
+            self._broken = True
+            os.write(2, ("clawlite: the meters %s cannot be written: %s\n" % (self._path, e.strerror)).encode())
+            if counted is None:
+                counted = add(self._spent, entries)
+        finally:
+            if lock is not None:
+                os.close(lock)
+        return counted
+
+    def _read(self) -> dict:
+        """Return what the file says.  A damaged one is set aside: it must not reset a limit unseen."""
+        with open(self._path, "rb") as file:
+            data = file.read(MAX_FILE)
+        try:
+            stored = loads(data)
+            if not isinstance(stored, dict):
+                raise ClawError("no object")
+        except ClawError:
+            name = os.path.basename(self._path)
+            os.replace(self._path, self._path + ".damaged")
+            os.write(2, ("clawlite: the meters of this agent were damaged and start anew (%s.damaged)\n" % name).encode())
+            return {}
+        return {key: entry for key, entry in stored.items() if isinstance(entry, list) and len(entry) % 2 == 0
+                and (len(entry) == 2 or key == CALLS) and all(type(n) is int and n >= 0 for n in entry)}
+
+    def _write(self, spent: dict):
+        fd = os.open(self._path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            write_whole(fd, dumps(spent).encode())
+            if self._lasting:
+                os.fdatasync(fd)
+            status = os.fstat(fd)
+        finally:
+            os.close(fd)
+        os.replace(self._path + ".new", self._path)
+        self._seen = (status.st_ino, status.st_mtime_ns, status.st_size)

@@ -1,0 +1,72 @@
+"""What remote providers need of Linux: secrets and connections.
+
+Loaded for images that require ``http`` or ``https`` alone.
+"""
+from clawlite.core import effect as E
+from clawlite.core.errors import ClawError, ProviderError
+from clawlite.core.image import NETWORK, WIRE
+from clawlite.linux.runtime.meters import meter
+from clawlite.linux.net.connections import Connections
+
+_KEEP = 65536                   # bytes of a conversation: a provider sees that much of what was said before
+
+
+class Remote:
+    """The remote side of one agent's shell.
+
+    agent   ``agent.Agent``; it gets its meter here
+    wake    file descriptor that ends the loop's wait when a byte is written to it
+    now_ms  function -> monotonic ms
+    """
+
+    def __init__(self, agent, wake: int, now_ms):
+        self._agent = agent
+        self._now_ms = now_ms
+        self._name = agent.image.agent.name
+        gateway, authorities = agent.image.section(NETWORK) or (None, ())
+        self._connections = Connections(wake, authorities=() if gateway else authorities)       # with one, they are the gateway's
+        self._current = {}              # task -> number of its connection: what an earlier one still brings is not for it
+        self._last = 0
+        agent.keep_bytes = _KEEP
+        meter(agent, now_ms)
+
+    def carry_out(self, effect: tuple):
+        """Carry out an effect of a provider."""
+        kind, task = effect[0], effect[1]
+        if kind == E.OPEN:
+            self._last += 1
+            self._current[task] = self._last
+            parts = [part if isinstance(part, bytes) else self._agent.image.part(WIRE, part[0], part[1]) for part in effect[5]]
+            self._connections.open((task, self._last), effect[2], effect[3], effect[4], parts, effect[6])
+        elif kind == E.CLOSE or kind == E.CANCEL:
+            self._connections.close((task, self._current.pop(task, 0)))
+        elif kind == E.SECRET:
+            self._agent.done(task, self._secret(effect[2]), self._now_ms())
+
+    def poll(self):
+        """Hand in what connections have received."""
+        for (task, number), kind, data in self._connections.poll():
+            if self._current.get(task) != number:
+                continue
+            outcome = (False, ProviderError(data)) if kind == "error" else (True, data)
+            self._agent.received(task, outcome, self._now_ms())
+            self._end_closed(task)
+
+    def _end_closed(self, task: int):
+        """Carry out a CLOSE that waits in the queue: what else has come of that connection is not for the task's next one."""
+        if (E.CLOSE, task) in self._agent.effects:
+            self.carry_out((E.CLOSE, task))
+
+    def close(self):
+        """End all connections."""
+        self._connections.close_all()
+
+    def _secret(self, name: str) -> tuple:
+        from clawlite.linux.secrets.secrets import resolve, stores
+        try:
+            value = resolve(name, stores(self._name))
+            if self._agent.image.guard is not None:
+                self._agent.image.guard.learn(value)
+            return True, value
+        except ClawError as e:
+            return False, e

@@ -1,0 +1,48 @@
+"""Turns as they were, appended to a transcript that the provider ``builtin:replay`` plays (docs/settings.md)."""
+import os
+
+from clawlite.core.errors import ClawError
+from clawlite.linux.io.jsontext import dumps, loads
+
+
+class Recording:
+    """One transcript, a turn at a time: each is written whole or not at all.
+
+    tell    function(text): for a person
+    Raises ``ClawError`` when *path* cannot be written.
+    """
+
+    def __init__(self, path: str, tell):
+        self._path = path
+        self._tell = tell
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as e:
+            raise ClawError("%s: %s" % (path, e.strerror), "name a file that you may write with --record") from None
+
+    def turn(self, messages: list):
+        """Append a turn (list of ``turn.Message``); one that ended without a reply cannot be played and is not."""
+        if messages[-1].role != "assistant" or messages[-1].calls:
+            self._tell("This turn has no end and was not recorded.")
+            return
+        lines = [{"user": messages[0].text}]
+        for message in messages:
+            if message.role == "assistant":
+                line = {"say": message.text}
+                if message.calls:
+                    line["call"] = [{"tool": name, "arguments": _object(raw)} for _, name, raw in message.calls]
+                lines.append(line)
+        data = "".join([dumps(line) + "\n" for line in lines]).encode()
+        try:
+            os.write(self._fd, data)
+        except OSError as e:
+            self._tell("%s: %s; this turn was not recorded." % (self._path, e.strerror))
+
+
+def _object(raw: str) -> dict:
+    """Return arguments as they were sent; {} where they were none: a transcript holds objects."""
+    try:
+        value = loads(raw.encode())
+    except ClawError:
+        return {}
+    return value if isinstance(value, dict) else {}

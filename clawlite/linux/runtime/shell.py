@@ -1,0 +1,389 @@
+"""The shell around the core on Linux: one loop over stdio, signals and the clock.
+
+It carries effects out (core/effect.py) and decides nothing.  Ctrl-C ends a turn, a second one the program; SIGTERM, SIGHUP
+and the end of input end it in order.  An operator's calls have ``LEAVE_MS`` then, and each is answered.  However it ends, every handler under way is closed (pump off, valve shut).
+"""
+import gc
+import os
+import time
+
+from clawlite.core import effect as E
+from clawlite.core.agent import Agent
+from clawlite.core.clock import iso8601
+from clawlite.core.frame import TEXT, TOO_LONG
+from clawlite.core.image import CHANNELS, GUARD, LOCAL, PROVIDERS, TELEMETRY
+from clawlite.core.session import Session
+from clawlite.core.text import decode_utf8
+from clawlite.linux.files import workspace
+from clawlite.linux.io import signals
+from clawlite.linux.files.files import Log, state_folder
+from clawlite.linux.hardware.handlers import running
+from clawlite.linux.io.jsontext import dumps, loads, request
+from clawlite.linux.runtime.persistence import Kept
+from clawlite.linux.io.logline import line as log_line
+from clawlite.linux.console.screen import Screen
+from clawlite.linux.runtime.startup import Starting
+from clawlite.linux.runtime.fast_path import Straight
+from clawlite.linux.io.stdio import MAX_LINE, now_ms, open_line
+
+ABILITIES = ("access", "audit", "buses", "cron", "encryption", "files", "gateway", "guard", "guard-model", "http", "https", "lan", "log", "memory", "messages", "mqtt", "pins", "process", "reflex", "replay", "shell", "telegram", "telemetry", "tools", "tools.py", "web", "webhook")
+MAX_TASKS = 1024
+INTERRUPT = 2                   # the number of SIGINT on every Linux
+LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
+
+
+class Shell:
+    """One agent on stdio.
+
+    image     ``image.Image``, its abilities not yet compared with this machine's
+    folder    where the image lies, with tools.py beside it
+    operator  True: every line is a record (``serve``); False: a console with records on the same line
+    wake      int, a descriptor that is readable when a signal has come (signals.catch)
+    line      (wire, framer) of who served this line before (bootstrap_session.py), or None
+    Raises ``ImageError`` when the image needs what is not here, or its tools.py or pins are not what they should be.
+    """
+
+    def __init__(self, image, folder: str, operator: bool, wake: int, line: tuple = None):
+        image.require(ABILITIES, "this machine")
+        image.prepare = _prepare
+        now = now_ms()
+        functions = {}
+        self.agent = Agent(image, now, MAX_TASKS)
+        self.handlers = running(self.agent, functions)
+        self.agent.codecs = (loads, dumps)
+        self.agent.adopt = _adopt
+        self.decided = workspace.Decided(self.agent.tasks)
+        self.straight = Straight(self)
+        watched = image.size_of(TELEMETRY) > 0
+        if operator and not watched:    # who looks on sees effects; a person may interrupt what they do not know to have begun
+            self.agent.run, self.agent.emit = self.straight.start, self.straight.emit
+        self.session = Session(self.agent, request, self.straight if operator and not watched else None)
+        self.session.set_clock(int(time.time()), now)
+        self.operator = operator
+        self.terminal = not operator and os.isatty(0)
+        self.answer_only = False        # stdout is for the answer; what is told about it goes to stderr
+        self.console = self.people = self.channels = None
+        if not operator:
+            from clawlite.core.console import Console
+            from clawlite.linux.console.console_view import People
+            self.console = Console(self.agent, not self.terminal)
+            self.people = People(self)
+        if image.size_of(GUARD):
+            from clawlite.linux.tools.scan_support import guard_of
+            image.guard = guard_of(image)
+        guard = image.guard
+        self.log = Log(image.agent.name, log_line if guard is None else lambda event: guard.text(dumps(event)))
+        self.audit = None
+        if guard is not None and guard.audit:
+            from clawlite.linux.audit.audit import Audit
+            self.audit = Audit(image, guard.clean)
+        self.kept = Kept(self.agent, now_ms, folder)
+        self._carry = self._table()
+        self.telemetry = None
+        if watched:
+            from clawlite.linux.telemetry.telemetry import telemetry_of
+            self.telemetry = telemetry_of(self.agent, now_ms)
+            self._carry = self.telemetry.tapped(self._carry, self._reached)
+        self._guard = signals.interruptible(self.leave)
+        self.wire, self.framer = line or open_line(operator, wake)
+        self.screen = Screen(self.wire, self.terminal)
+        self.code = None                # the exit code, once it is known
+        self._interrupts = 0
+        self._ending = 0                # the exit code that a signal asked for
+        self._leave_ms = None           # when a drain that an operator began is over, after a signal
+        self._second, self._stamp = 0, ""
+        self.remote = self.notifier = None
+        if image.size_of(PROVIDERS):
+            self.agent.prepare = self.reach
+        image.workspace = workspace.folder(None, state_folder(image.agent.name), image)
+        self.starting = Starting(self, folder, None if image.agent.isolation else functions)
+        if image.agent.isolation or not {"files", "shell", "web"}.isdisjoint(image.requires):
+            self.isolate()
+        if not operator:
+            self.starting.start()       # a person is told at once of what fails, and mends it
+
+    def reach(self):
+        """Load what remote providers need: the first turn asks for it, READY does not wait for it."""
+        from clawlite.linux.runtime.providers import Remote
+        self.remote = Remote(self.agent, signals.waker(), now_ms)
+        if self.telemetry:
+            self.telemetry.watch(self.agent.meter)
+
+    def isolate(self):
+        """Load what runs tools elsewhere than in this process."""
+        from clawlite.core.profile import profile_of
+        from clawlite.linux.tools.dispatch import Work
+        image = self.agent.image
+        profile = profile_of(image)
+        image.workspace = workspace.folder(profile, state_folder(image.agent.name), image)
+        self.handlers = Work(self.handlers, image, profile, state_folder(image.agent.name), signals.waker(), now_ms,
+                             self.decided, self.starting.source, image.section(LOCAL))
+        self.wire.others = self.handlers.descriptors
+
+    # -- the loop
+
+    def run(self, first: bytes = None) -> int:
+        """Serve until the end; return the exit code.  *first*: a record that has come already."""
+        try:
+            self.start()
+            self.starting.keep(first)
+        finally:
+            self.leave()
+        return self.code
+
+    def leave(self):
+        """End what is under way, and write what waits."""
+        if self.notifier:
+            self.notifier.stopping()
+        self.handlers.close()
+        if self.channels:
+            self.channels.close()
+        if self.remote:
+            self.remote.close()
+        self.screen.close()
+        if self.audit:                  # before its answers
+            self.audit.close()
+        self.wire.flush(LEAVE_MS)
+        self.log.close()
+        self.kept.close()
+        if self.telemetry:
+            self.telemetry.close()
+
+    def start(self):
+        """Go to READY.  What was loaded for it stays: the collector need not look at it again."""
+        self.agent.start(now_ms())
+        self.kept.start(self.console is not None)
+        if self.console:
+            self.console.greet()
+        self.settle()
+        if self.agent.image.size_of(CHANNELS):
+            self.wire.flush(0)          # READY is said first
+            from clawlite.linux.channels.sources import channels_of
+            self.channels = channels_of(self.agent, self.console is not None)
+        if "NOTIFY_SOCKET" in os.environ:
+            from clawlite.linux.runtime.systemd import Notifier
+            self.notifier = Notifier(now_ms)
+            self.notifier.ready()
+        gc.freeze()
+        gc.enable()
+
+    def step(self):
+        """Wait for whatever comes next, and deal with it."""
+        self.starting.flush()           # before anybody hears what came of it
+        due = self.deadline()
+        data = self.wire.wait(0 if self.agent.effects else None if due is None else max(0, due - now_ms()))
+        self.screen.heed()
+        if data:
+            self._interrupts = 0
+            if self.operator:
+                self.straight.feed(data)
+            else:
+                self.framer.feed(data)
+                self.take()
+        if self.remote:
+            self.remote.poll()
+        self.kept.poll()
+        if self.channels:
+            self.channels.poll()
+        if self.notifier:
+            self.notifier.poll()
+        self.heed()
+        if signals.terminated() and not self._ending:
+            self.end_by(signals.terminated())
+        if self.wire.broken:
+            self.code = self._ending or 1
+        elif self.wire.at_end and self.code is None:
+            self.end_of_input()
+        if due is not None:
+            now = now_ms()
+            if now >= due:
+                self.agent.tick(now)
+                self.session.tick(now)
+        self.settle()
+
+    def deadline(self):
+        """Return the monotonic time at which something is to be done, or None."""
+        agent, first = self.agent, self.session.deadline()
+        for at in (agent.deadline() if agent.tasks or not agent.is_ready else None, self.handlers.deadline(),
+                   self.channels.deadline() if self.channels else None, self._leave_ms,
+                   self.notifier.deadline() if self.notifier else None):
+            if at is not None and (first is None or at < first):
+                first = at
+        return first
+
+    def take(self, early: bool = False):
+        """Hand in the lines that have come, one by one, each with all that follows from it.
+
+        early  they were typed before a question was put: none of them answers it
+        """
+        while self.code is None:
+            event = self.framer.next_event()
+            if event is None:
+                break
+            kind, data = event
+            if kind == TOO_LONG:
+                (self.console or self.session).too_long(int(str(data, "utf-8")), MAX_LINE)
+            elif kind == TEXT:
+                self.text(data, early)
+            else:
+                self.session.record(data, now_ms())
+            if not early and (self.people or self.agent.effects):
+                self.settle()
+        if self.screen.at_end:
+            self.wire.at_end = True
+
+    def text(self, data: bytes, early: bool):
+        try:
+            text = decode_utf8(data)
+        except ValueError:
+            self.console.not_text()
+            return
+        self.screen.entered()
+        self.console.line(text, now_ms(), early)
+
+    def end_of_input(self):
+        self.framer.finish()            # the last line may lack its end
+        self.take()
+        if self.console:
+            if self.terminal or not (self.channels and self.channels.lasts):       # else its other channels go on: SIGTERM ends it
+                self.console.close(now_ms())
+        elif self.agent.is_ready:
+            self.agent.stop(LEAVE_MS, self._stopped, now_ms())
+        elif self.agent.lifecycle.state == "ERROR":
+            self.code = self._ending or 1
+        elif self.agent.lifecycle.state == "STOPPED":
+            self.code = self._ending
+        elif self._leave_ms is not None and now_ms() >= self._leave_ms:
+            self.agent.lifecycle.fail(None, now_ms())   # it drains: the time for that is over
+
+    def _stopped(self, drained: bool, _):
+        self.code = self._ending
+
+    def end_by(self, number: int):
+        """End because signal *number* came: an operator's line ends as at the end of its input, a console at once."""
+        self._ending = 128 + number
+        if self.operator:
+            self.wire.at_end = True
+            self._leave_ms = now_ms() + LEAVE_MS
+        else:
+            self.code = self._ending
+
+    def interrupt(self):
+        """Ctrl-C: end the turn; with none under way, say how to leave; twice, leave.  An operator's line: drain; twice, leave."""
+        self._interrupts += 1
+        self.screen.interrupt()
+        if self._interrupts > 1:
+            self.code = 130
+        elif self.operator:
+            self.end_by(INTERRUPT)
+        elif self.console.interrupt(now_ms()):
+            self._interrupts = 0
+        else:
+            self.screen.remind(b"Press Ctrl-C again to leave, or Ctrl-D.\n")
+
+    def heed(self):
+        """Deal with a Ctrl-C that came while a maker's code ran: before its outcome counts, or the turn would go on."""
+        if signals.state["interrupts"] and signals.interrupts():
+            self.interrupt()
+
+    # -- effects
+
+    def settle(self):
+        """Carry out effects, and step handlers, until nothing is left to do now."""
+        effects = self.agent.effects
+        while effects or self.handlers.is_busy and self.step_handlers():
+            while effects:
+                effect = effects.pop(0)
+                self._carry.get(effect[0], self._reached)(effect)
+        if self.people:
+            self.people.settled()
+        if self.channels:
+            self.channels.settled()
+
+    def step_handlers(self) -> bool:
+        """Step what is due; return whether something has come of it."""
+        with self._guard:
+            ended = self.handlers.poll(now_ms())
+        self.heed()
+        for task, outcome in ended:
+            self.agent.done(task, outcome, now_ms())
+        return bool(ended or self.agent.effects)
+
+    def _table(self) -> dict:
+        """Return {kind of effect: function(effect)}; others are the remote side's."""
+        table = self.people.table() if self.people else {E.TELL: self._note}
+        return {**table, E.SEND: self.send, E.LOG: self.log_event, E.RUN: self._run, E.CANCEL: self._cancel, E.RESOLVE: self._resolve,
+                E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()), E.STORE: self._store,
+                E.KEEP: self.kept.carry_out, E.REMEMBER: self.kept.remember, E.EXIT: self._exit}
+
+    def _reached(self, effect: tuple):
+        self.remote.carry_out(effect)
+
+    def log_event(self, effect: tuple):
+        event = effect[1]
+        second = int(time.time())
+        if second != self._second:
+            self._second, self._stamp = second, iso8601(second)
+        event["timestamp"] = self._stamp
+        if self.audit:
+            self.audit.write(event)
+            event.pop("output", None)   # for the audit alone
+        self.log.write(event)
+
+    def _note(self, effect: tuple):
+        """What would be told a person goes to the log where an operator has the line."""
+        self.log_event((E.LOG, {"event": "notice", "text": effect[1]}))
+
+    def _cancel(self, effect: tuple):
+        self.handlers.cancel(effect[1])
+        if self.remote:
+            self.remote.carry_out(effect)
+
+    def _resolve(self, effect: tuple):
+        real = workspace.resolve(effect[2], self.agent.image.workspace)
+        if effect[3]:
+            self.decided.took(effect[1], effect[2], real)
+        self.agent.done(effect[1], (True, real), now_ms())
+
+    def _store(self, effect: tuple):
+        from clawlite.linux.runtime.meters import meter
+        self.agent.done(effect[1], (True, meter(self.agent, now_ms).add(effect[2])), now_ms())
+
+    def _exit(self, effect: tuple):
+        self.code = effect[1]
+
+    def _run(self, effect: tuple):
+        outcome, now = self.straight.start(*effect[1:])
+        if outcome is not None:
+            self.agent.done(effect[1], outcome, now)
+
+    def send(self, effect: tuple):
+        message = effect[1]
+        if self.audit:
+            message = self.starting.heard(message)
+        try:
+            data = dumps(message).encode()
+        except ValueError as e:         # a handler gave what JSON lacks; the caller must still get an answer
+            message = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32603, "message": "no JSON: %s" % e}}
+            data = dumps(message).encode()
+        data = self.framer.send(data)
+        if self.console:
+            self.screen.record(data)
+        else:
+            self.wire.write(data)
+
+
+def _prepare(image, tool):
+    from clawlite.linux.runtime.fast_schema import prepare
+    prepare(image, tool)
+
+
+def _adopt(manifest, is_free: bool) -> bool:
+    """Check the *manifest* of a ``claw.initialize``; return False: an image keeps its agent.
+
+    Raises ``ImageError``.  Source  docs/adr/0006
+    """
+    if not isinstance(manifest, str):
+        from clawlite.linux.runtime.manifest_check import check
+        check(manifest)
+    return False

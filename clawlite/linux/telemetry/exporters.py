@@ -1,0 +1,132 @@
+"""Where telemetry goes: a queue and a thread for each exporter, so that nobody waits for one (CKP 0.2.0, 5.10).
+
+A queue is bounded: what does not fit is dropped and counted, and the next batch says how many.  A batch that fails is tried
+once more, with the next one; then it is dropped.
+"""
+import _thread
+import os
+
+from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.telemetry.event import shown
+from clawlite.linux.io.worker import Worker
+
+WAITING = 4096                  # events in one queue
+CONSOLE, FILE, SQLITE, WEBHOOK, OTLP = range(5)         # host/telemetry/telemetries.py, TYPES
+
+
+class Exporter:
+    """One exporter.
+
+    sink      function(list of events), which may raise anything and may take its time
+    most      events of one batch
+    flush_ms  an event waits no longer than that for a batch
+    """
+
+    def __init__(self, sink, most: int, flush_ms: int):
+        self._sink = sink
+        self._most = most
+        self._flush_s = flush_ms / 1000
+        self._queue = []
+        self._failed = []               # a batch that failed once
+        self._dropped = 0
+        self._stopping = False
+        self._lock = _thread.allocate_lock()
+        self._worker = Worker(self._work)       # its bell: there is something to do before the time is over
+
+    def put(self, event: dict):
+        """Queue *event*; never waits."""
+        with self._lock:
+            if len(self._queue) >= WAITING:
+                self._dropped += 1
+                return
+            self._queue.append(event)
+            self._worker.begin()
+            if len(self._queue) == self._most:
+                self._worker.ring()
+
+    def stop(self):
+        """Ask for the end: what waits is handed out without delay."""
+        with self._lock:
+            self._stopping = True
+            self._worker.ring()
+
+    def wait(self, timeout_s: float):
+        """Wait for the end, at most *timeout_s*."""
+        self._worker.join(timeout_s)
+
+    def _work(self):
+        while True:
+            if not self._stopping:
+                self._worker.wait(self._flush_s)
+            with self._lock:
+                batch, self._queue = self._queue[:self._most], self._queue[self._most:]
+                dropped = self._dropped
+                self._dropped = 0 if batch else dropped
+                over = self._stopping and not batch
+            if over:
+                return
+            if batch:
+                self._hand_out([dict(batch[0], dropped_before=dropped)] + batch[1:] if dropped else batch)
+
+    def _hand_out(self, batch: list):
+        again, self._failed = self._failed, []
+        if again and not self._is_taken(again):
+            with self._lock:
+                self._dropped += len(again)
+        if not self._is_taken(batch):
+            self._failed = batch
+
+    def _is_taken(self, events: list) -> bool:
+        try:
+            self._sink(events)
+        except Exception:                       # whatever it is, it is the exporter's, not the agent's
+            return False
+        return True
+
+
+def exporter(record: list, about) -> Exporter:
+    """Return the exporter of a row [type, target, secret, most, flush_ms]; *about*: ``image.AgentInfo``."""
+    kind, target, secret, most, flush_ms = record
+    if kind == WEBHOOK or kind == OTLP:
+        from clawlite.linux.telemetry.otlp import otlp, webhook
+        sink = (webhook if kind == WEBHOOK else otlp)(target, secret, about)
+    else:
+        sink = {CONSOLE: _console, FILE: _file(target), SQLITE: _sqlite(target)}[kind]
+    return Exporter(sink, most, flush_ms)
+
+
+def _lines(events: list) -> bytes:
+    return "".join([dumps(shown(event)) + "\n" for event in events]).encode()
+
+
+def _all(fd: int, data: bytes):
+    while data:
+        data = data[os.write(fd, data):]
+
+
+def _console(events: list):
+    _all(2, _lines(events))             # stdout is the agent's own line
+
+
+def _file(path: str):
+    def sink(events: list):
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
+        try:
+            _all(fd, _lines(events))
+        finally:
+            os.close(fd)
+    return sink
+
+
+def _sqlite(path: str):
+    def sink(events: list):
+        import sqlite3
+        database = sqlite3.connect(path, timeout=5)
+        try:
+            with database:
+                database.execute("CREATE TABLE IF NOT EXISTS events (timestamp TEXT, category TEXT, event TEXT, body TEXT)")
+                database.executemany("INSERT INTO events VALUES (?, ?, ?, ?)",
+                                     [(event["timestamp"], event["category"], event["event"], dumps(shown(event))) for event in events])
+        finally:
+            database.close()
+    return sink

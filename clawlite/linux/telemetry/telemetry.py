@@ -1,0 +1,201 @@
+"""What an agent does, told to exporters (CKP 0.2.0, 5.10): events by category, sampled and redacted, and metrics.
+
+1. It looks on: it wraps the functions that carry effects out, and changes none of them.  Without it nothing here is loaded.
+2. Events have fields that are listed here, and no others: no prompt, no thought, no body of a provider's answer is among them.
+3. Exporters work in threads of their own (exporters.py): one that fails, or never answers, is no concern of the agent.
+"""
+import time
+
+from clawlite.core import effect as E
+from clawlite.core.clock import iso8601
+from clawlite.core.image import TELEMETRY
+from clawlite.core.render import canonical
+from clawlite.linux.telemetry.event import BOUNDS_MS
+
+PLACEHOLDER = "[REDACTED]"
+MOST_TEXT = 1024                # characters of arguments, or of a result
+SNAPSHOT_MS = 10000             # metrics go out so often, while anything happens
+_PROVIDER_CODES = (-32020, -32021)      # their messages may quote what a provider answered
+_PREDICTION = ("world_model", "tool", "status", "code", "risk", "uncertainty", "cost", "duration_ms")
+_FIELDS = {
+    "tool.call": ("tool", "caller", "status", "code", "duration_ms", "action", "rule_id", "request_id", "again"),
+    "lifecycle.transition": ("from", "to", "duration_ms"),
+}
+_SHAPE = ([(5, str, str, -(1 << 32), -(1 << 32))], [str], [str], float, bool, bool)     # core/header.py
+
+
+def telemetry_of(agent, now_ms):
+    """Return the ``Telemetry`` that the image of *agent* declares.  Raises ``ImageError``."""
+    from clawlite.core.header import shaped
+    return Telemetry(shaped(agent.image.section(TELEMETRY), _SHAPE, "the telemetry"), agent, now_ms)
+
+
+class Telemetry:
+    """The telemetry of one agent.
+
+    record     section TELEMETRY of the image
+    agent      ``agent.Agent``
+    exporters  list of objects with ``put(event)``, ``stop()`` and ``wait(timeout_s)``; None: those that *record* names
+    now_ms     function -> monotonic ms
+    """
+
+    def __init__(self, record: list, agent, now_ms, exporters=None):
+        targets, self._categories, self._metrics, self._rate, self._no_arguments, self._no_results = record
+        self._agent = agent
+        self._now_ms = now_ms
+        if exporters is None:
+            from clawlite.linux.telemetry.exporters import exporter
+            exporters = [exporter(target, agent.image.agent) for target in targets]
+        self._exporters = exporters
+        self._seen = 0                  # events, for sampling
+        self._opened = {}               # task -> monotonic ms at which its request to a provider began
+        self._asked = {}                # task -> (what it asks of the memory, name of the store, monotonic ms)
+        self._counters = {}             # (name, label) -> number
+        self._histograms = {}           # name -> [count, sum, [count of each bucket]]
+        self._changed = False
+        self._told_ms = now_ms()
+
+    def tapped(self, table: dict, others) -> dict:
+        """Return *table*, {kind of effect: function(effect)}, with functions that look on.
+
+        others  function(effect) for kinds that are not in it
+        """
+        tapped = dict(table)
+        for kind, look in ((E.LOG, self._logged), (E.SEND, self._sent), (E.OPEN, self._open), (E.CLOSE, self._close)):
+            tapped[kind] = _both(look, table.get(kind, others))
+        if "memory_ops" in self._categories:
+            tapped[E.REMEMBER] = _both(self._asks, table.get(E.REMEMBER, others))
+            done = self._agent.done
+            self._agent.done = lambda number, outcome, now_ms: self._remembered(number, outcome) or done(number, outcome, now_ms)
+        return tapped
+
+    def watch(self, meter):
+        """Count the tokens that *meter* (core/meter.py) is told of."""
+        spend = meter.spend
+
+        def told(provider, read: int, written: int) -> list:
+            self._spent(provider, read, written)
+            return spend(provider, read, written)
+        meter.spend = told
+
+    def close(self, timeout_s: float = 0.5):
+        """Hand out what is left, and give the exporters at most *timeout_s* for it, all together."""
+        if self._changed:
+            self._snapshot()
+        for exporter in self._exporters:
+            exporter.stop()
+        due = time.monotonic() + timeout_s
+        for exporter in self._exporters:
+            exporter.wait(max(0, due - time.monotonic()))
+
+    # -- what is seen
+
+    def _logged(self, effect: tuple):
+        event = effect[1]
+        name = event["event"]
+        if name == "tool.call":
+            if "duration_ms" in event:
+                self._observe("tool", event["duration_ms"])
+            self._tell("tool_calls", name, event)
+        elif name == "lifecycle.transition":
+            self._tell("lifecycle", name, event)
+        elif name == "world_model.prediction":
+            self._tell("world_model_ops", name, event, _PREDICTION)
+        elif name == "planning.fallback":
+            self._tell("planning_ops", name, event, ("world_model", "tool", "fallback"))
+
+    def _sent(self, effect: tuple):
+        for message in effect[1] if isinstance(effect[1], list) else (effect[1],):
+            error = message.get("error")
+            if error:
+                code = error["code"]
+                said = {"code": code} if code in _PROVIDER_CODES else {"code": code, "message": self._clean(error["message"])}
+                self._tell("errors", "error", said, ("code", "message"))
+
+    def _asks(self, effect: tuple):
+        self._asked[effect[1]] = effect[2], effect[3].name, self._now_ms()
+
+    def _remembered(self, number: int, outcome: tuple):
+        """The outcome of a task's request is there: of one to the memory, it is told."""
+        asked = self._asked.pop(number, None)
+        if asked:
+            verb, store, began_ms = asked
+            done, value = outcome
+            self._tell("memory_ops", "memory." + verb, {"store": store, "status": "ok" if done else "error", "code": None if done else value.code,
+                                                        "duration_ms": self._now_ms() - began_ms}, ("store", "status", "code", "duration_ms"))
+
+    def _open(self, effect: tuple):
+        self._opened[effect[1]] = self._now_ms()
+
+    def _close(self, effect: tuple):
+        began = self._opened.pop(effect[1], None)
+        if began is not None:
+            self._observe("provider", self._now_ms() - began)
+
+    def _spent(self, provider, read: int, written: int):
+        if "token_usage" in self._metrics:
+            self._count(("input_tokens", provider.name), read)
+            self._count(("output_tokens", provider.name), written)
+        if "cost_usd" in self._metrics:
+            self._count(("cost_nano_usd", provider.name), read * provider.prices[0] + written * provider.prices[1])
+
+    # -- what is told
+
+    def _tell(self, category: str, name: str, event: dict, fields: tuple = None):
+        if category not in self._categories:
+            return
+        self._seen += 1
+        if int(self._seen * self._rate) == int((self._seen - 1) * self._rate):
+            return
+        told = self._begin(category, name)
+        for field in fields or _FIELDS[name]:
+            if event.get(field) is not None:
+                told[field] = event[field]
+        if name == "tool.call":
+            if isinstance(event.get("arguments"), dict):
+                told["arguments"] = PLACEHOLDER if self._no_arguments else self._clean(canonical(event["arguments"]))
+            if "result" in event:
+                told["result"] = PLACEHOLDER if self._no_results else self._clean(event["result"])
+        self._put(told)
+        if self._changed and self._now_ms() - self._told_ms >= SNAPSHOT_MS:
+            self._snapshot()
+
+    def _clean(self, text: str) -> str:
+        """Return *text* without secrets, where they are looked for, and cut."""
+        guard = self._agent.image.guard
+        text = text if guard is None else guard.text(text)
+        return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "..."
+
+    def _begin(self, category: str, name: str) -> dict:
+        now = time.time_ns()
+        return {"timestamp": iso8601(now // 1000000000), "time_ns": now, "category": category, "event": name, "agent": self._agent.image.agent.name}
+
+    def _snapshot(self):
+        self._changed, self._told_ms = False, self._now_ms()
+        told = self._begin("metrics", "metrics")
+        told["counters"] = [[name, label, value] for (name, label), value in sorted(self._counters.items())]
+        told["histograms"] = [[name, count, total, list(buckets)] for name, (count, total, buckets) in sorted(self._histograms.items())]
+        self._put(told)
+
+    def _put(self, told: dict):
+        for exporter in self._exporters:
+            exporter.put(told)
+
+    def _count(self, key: tuple, amount: int):
+        self._counters[key] = self._counters.get(key, 0) + amount
+        self._changed = True
+
+    def _observe(self, name: str, ms: int):
+        if "latency_histogram" in self._metrics:
+            histogram = self._histograms.setdefault(name, [0, 0, [0] * (len(BOUNDS_MS) + 1)])
+            histogram[0] += 1
+            histogram[1] += ms
+            histogram[2][sum(ms > bound for bound in BOUNDS_MS)] += 1
+            self._changed = True
+
+
+def _both(look, carry_out):
+    def done(effect: tuple):
+        look(effect)
+        carry_out(effect)
+    return done

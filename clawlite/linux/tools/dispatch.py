@@ -1,0 +1,247 @@
+"""Where tools run on Linux: in this process, in the sandbox, or on a connection (docs/adr/0018).
+
+    functions of tools.py     level none: here (core/handlers.py); level process: a child of the sandbox for each call
+    files, shells, memory     builtin.py says which of both
+    web                       on a connection of this process, under the sandbox's network rules (fetch.py)
+    pins, buses, message      here, on every level: they are this program's own code, and touch nothing but what is declared
+
+It speaks as core/handlers.py does, so that the shell knows one of them.
+"""
+import os
+
+from clawlite.core.errors import ClawError
+from clawlite.core.image import GENERATOR, HAS_BOARD, MAKER
+from clawlite.core.header import shaped
+from clawlite.core.defaults import undeclared
+from clawlite.core.policy import paths_of
+from clawlite.core.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
+from clawlite.linux.hardware import buses
+from clawlite.linux.secrets.credentials import Credentials
+from clawlite.linux.files.workspace import hidden, make, store_behind
+
+PROGRAMS = ("exec-shell", "spawn")
+HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message")
+WEB = ("web-fetch", "web-search")
+_LOCAL = ([str], [str], [str], [None, (str, str, str)], [(str, [str], [str], str, str)], [buses.SHAPE], str)         # core/header.py
+
+
+class Work:
+    """What runs, of one agent.
+
+    handlers  ``handlers.Handlers``, what runs in this process
+    image     ``image.Image``
+    profile   ``profile.Profile``
+    state     the agent's folder
+    wake      descriptor that wakes the loop, by a byte written to it
+    now_ms    function -> monotonic ms
+    source    (path, source) of tools.py, or None
+    decided   ``workspace.Decided``, where policy saw the paths of calls lead
+    local     section LOCAL of the image: [relaxed, environment, writable, search, credentials, buses, namespaces], or None
+
+    descriptors  list of those that are readable when ``poll`` has something; it changes
+    """
+
+    def __init__(self, handlers, image, profile, state: str, wake: int, now_ms, decided, source=None, local=None):
+        from clawlite.linux.tools.builtin import Builtins
+        self.descriptors = []
+        self._handlers = handlers
+        self._image = image
+        self._profile = profile
+        self._relaxed, self._variables, writable, self._search, credentials, _, self._namespaces = shaped(
+            local or [[], [], [], None, [], [], ""], _LOCAL, "what is local")
+        if profile.files == SCOPED:
+            profile.mounts += [(path, True) for path in map(os.path.expandvars, writable) if _is_there(path)]
+        self._default_ms = None         # what a call has that nothing else limits
+        if profile.level != NONE:
+            self._limit()
+        self._state = state
+        self._hidden = hidden(profile, state, image.workspace)
+        store = store_behind(image, state)
+        self._most = store.max_bytes if store else None
+        if store and store.path:
+            make(image.workspace, profile.level)
+        self._wake = wake
+        self._now_ms = now_ms
+        self._decided = decided
+        self._source = source
+        self._builtins = Builtins(profile, image.automaton, state, image.workspace, self._hidden, self._most)
+        self._credentials = Credentials(credentials, image)
+        self._engine = None
+        self._fetcher = None
+        self._jobs = {}                 # task -> name of the tool in the sandbox, None for a function of tools.py
+        if profile.level != NONE:
+            self._sandbox().prepare()
+
+    def _limit(self):
+        """Give the profile the limits that nobody declared.  They are kept as well as the kernel can: none of them is a reason to refuse a call."""
+        profile, given = self._profile, undeclared(self._profile, self._relaxed)
+        self._default_ms = given.pop("timeout_ms", None)        # a tool's own time may be longer
+        if "memory_mb" in given:
+            half_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 21
+            given["memory_mb"] = min(given["memory_mb"], max(half_mb, 1))
+        for name, value in given.items():
+            setattr(profile, name, value)
+        self._relaxed = list(self._relaxed) + [name for name in given if name != "max_output_bytes"]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something goes on."""
+        return self._handlers.is_busy or bool(self._jobs) or self._fetcher is not None and self._fetcher.is_busy
+
+    def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
+        """Start *tool*; return its outcome, or None when it goes on (see ``poll``)."""
+        kind, name = tool.handler
+        try:
+            if kind == MAKER:
+                if self._profile.level != NONE:
+                    return self._function(task, tool, arguments, due_ms, now_ms)
+            elif name in WEB:
+                return self._web().start(task, self._profile, name, arguments, due_ms, self._credentials.injections())
+            elif name not in HERE and not tool.flags & HAS_BOARD:
+                return self._builtin(task, tool, arguments, due_ms, now_ms)
+        except ClawError as e:
+            return False, e
+        return self._handlers.start(task, tool, arguments, due_ms, now_ms)
+
+    def _function(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
+        from clawlite.linux.tools.precheck import check
+        from clawlite.linux.sandbox.jobs import Function
+        check(tool, arguments, self._profile, self._image.automaton, self._image.workspace, self._hidden, self._decided.of(task))
+        path, source = self._source
+        job = Function(path, source, tool.handler[1], arguments, bool(tool.flags & GENERATOR),
+                       {name: os.environ[name] for name in self._variables if name in os.environ})
+        self._give(job, tool.name)
+        return self._begin(task, None, job, due_ms, now_ms)
+
+    def _builtin(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
+        from clawlite.linux.tools.builtin import milliseconds
+        name = tool.handler[1]
+        paths = paths_of(tool.paths, arguments, self._image.workspace)
+        decided = self._decided.of(task).get(paths[0]) if paths else None       # a file tool has one path
+        if self._builtins.runs_here(name):
+            return self._builtins.here(name, arguments, decided)
+        own = milliseconds(name, arguments)
+        if own is not None:
+            due_ms = now_ms + own if due_ms is None else min(due_ms, now_ms + own)
+        self._sandbox()                 # what it may raise comes before a place among the programs of spawn is taken
+        job = self._builtins.job(task, name, arguments, decided)
+        if name in PROGRAMS:
+            self._give(job, name)
+        return self._begin(task, name, job, due_ms, now_ms)
+
+    def _begin(self, task: int, name, job, due_ms, now_ms: int):
+        job.most = self._most
+        if due_ms is None and self._profile.timeout_ms is None and self._default_ms is not None:
+            due_ms = now_ms + self._default_ms
+        outcome = self._sandbox().start(task, self._profile, job, due_ms, now_ms)
+        self._jobs[task] = name
+        return None if outcome is None else self._ended(task, outcome)
+
+    def _ended(self, task: int, outcome: tuple) -> tuple:
+        name = self._jobs.pop(task)
+        if name is None:
+            return outcome
+        self._builtins.ended(task)
+        return self._builtins.outcome(name, outcome)
+
+    def resume(self, task: int, outcome: tuple, now_ms: int):
+        """Go on with what asked a provider: *outcome* is (True, text) or (False, error)."""
+        if task in self._jobs:
+            self._engine.resume(task, outcome, now_ms)
+        else:
+            self._handlers.resume(task, outcome, now_ms)
+
+    def poll(self, now_ms: int) -> list:
+        """Step what is due; return [(task, outcome), ...] of what has ended, or asks (core/handlers.py)."""
+        ended = self._handlers.poll(now_ms) if self._handlers.is_busy else []
+        if self._jobs:
+            for task, outcome in self._engine.poll(now_ms):
+                if task in self._jobs:
+                    ended.append((task, outcome if outcome[0] is None else self._ended(task, outcome)))
+        if self._fetcher is not None:
+            ended += self._fetcher.poll()
+        return ended
+
+    def cancel(self, task: int):
+        """End the work of *task*, if it has any."""
+        if self._jobs.pop(task, self) is not self:
+            self._engine.cancel(task)
+            self._builtins.ended(task)
+        elif self._fetcher is not None:
+            self._fetcher.cancel(task)
+        self._handlers.cancel(task)
+
+    def close(self):
+        """End all work."""
+        for task in list(self._jobs):
+            self.cancel(task)
+        if self._engine is not None:
+            self.descriptors.clear()
+            self._engine.close()
+            self._engine = None
+        if self._fetcher is not None:
+            self._fetcher.close()
+            self._fetcher = None
+        self._handlers.close()
+
+    def deadline(self):
+        """Return the monotonic time at which ``poll`` has something to do although nothing woke the loop, or None."""
+        parts = [self._handlers] + [part for part in (self._engine, self._fetcher) if part is not None]
+        return min([at for at in [part.deadline() for part in parts] if at is not None], default=None)
+
+    # -- what is made when it is first needed
+
+    def _sandbox(self):
+        if self._engine is None:
+            from clawlite.linux.files.workspace import NOBODY
+            from clawlite.linux.sandbox.engine import Engine
+            from clawlite.linux.sandbox.jobs import modules_of
+            from clawlite.linux.files.workspace import hand_over
+            proxy = None
+            if self._profile.network != DENY:
+                from clawlite.linux.net.egress import Egress
+                proxy = Egress
+            folder = self._image.workspace
+            if os.geteuid() == 0 and folder.startswith(os.path.abspath(self._state) + "/"):
+                hand_over(folder, NOBODY)
+            self._engine = Engine(folder, self._hidden, proxy, relaxed=frozenset(self._relaxed),
+                                  modules=modules_of(self._source[1]) if self._source else (), bubblewrap=self._namespaces == "bubblewrap")
+            self.descriptors.append(self._engine.fileno())
+        return self._engine
+
+    def _web(self):
+        if self._fetcher is None:
+            from clawlite.linux.tools.fetch import Fetcher
+            self._fetcher = Fetcher(self._wake, self._now_ms, self._endpoint())
+        return self._fetcher
+
+    def _endpoint(self):
+        """Return the ``fetch_search.Search`` that the settings name, or None."""
+        if self._search is None:
+            return None
+        from clawlite.linux.tools.fetch_search import Search
+        from clawlite.linux.secrets.secrets import resolve, stores
+        endpoint, header, name = self._search
+        return Search(endpoint, header, (lambda: resolve(name, stores(self._image.agent.name))) if name else None)
+
+    def _give(self, job, tool: str):
+        """Add the secrets of *tool* to *job*, as the sandbox says.  Raises ``SecretError``."""
+        if self._profile.injection == ENVIRONMENT:
+            job.env.update(self._credentials.values(tool))
+        elif self._profile.injection == FILE:
+            job.files.update(self._credentials.values(tool))
+
+def _is_there(path: str) -> bool:
+    """Return whether *path* is one that tools can be given; a file that is missing in a folder that is there is made, for them."""
+    if not path.startswith("/"):        # a variable that is not set
+        return False
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return True
+    except OSError:
+        return False
+    if os.geteuid() == 0:
+        from clawlite.linux.files.workspace import NOBODY
+        os.chown(path, NOBODY, NOBODY)
+    return True

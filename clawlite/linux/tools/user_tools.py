@@ -1,0 +1,59 @@
+"""Load the maker's ``tools.py`` beside an image: the functions behind its tools.
+
+The image holds the SHA-256 of the file it was built with; another file is refused, so that what runs is what was checked.
+"""
+import os
+
+from clawlite.core.errors import ImageMismatch
+from clawlite.linux.io import signals
+
+
+def find(image, folder: str):
+    """Return (path, source) of the ``tools.py`` in *folder* that *image* was built with; None when it needs none.
+
+    Raises ``ImageMismatch`` when the file is missing or is another one.
+    """
+    for name, digest in image.companions:
+        if name == "tools.py":
+            path = os.path.join(folder, name)
+            return path, _read(path, digest)
+    return None
+
+
+def _read(path: str, digest: bytes) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+    except OSError as e:
+        raise ImageMismatch("%s: %s" % (path, e.strerror), "the image needs its tools.py beside it") from None
+    if _sha256(source) != digest:
+        raise ImageMismatch("%s is not the file that the image was built with" % path, "build again, or bring back the old file")
+    return source
+
+
+def _sha256(data: bytes) -> bytes:
+    try:
+        from _sha256 import sha256              # hashlib brings OpenSSL in: 4 ms and 4 MiB for one small file
+    except ImportError:
+        try:
+            from _sha2 import sha256            # CPython >= 3.12
+        except ImportError:
+            from hashlib import sha256
+    return sha256(data).digest()
+
+
+def functions(path: str, source: bytes) -> dict:
+    """Run *source*; return {function name: function}.
+
+    Raises ``ImageMismatch`` when it fails; KeyboardInterrupt when a signal ends it (signals.catch).
+    """
+    space = {"__name__": "tools", "__file__": path}
+    try:
+        with signals.interruptible():
+            exec(compile(source, path, "exec"), space)
+    except BaseException as e:          # a file may raise anything at its top, also SystemExit
+        if signals.interrupts() or signals.terminated():
+            raise KeyboardInterrupt from None
+        said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
+        raise ImageMismatch("%s cannot be loaded: %s" % (path, said), "mend it and build again") from None
+    return space

@@ -1,0 +1,39 @@
+"""One mistake is one problem: each key of a project, misspelt alone."""
+import re
+import shutil
+
+import pytest
+
+from clawlite.host.build import check
+from clawlite.host.projects import new
+from clawlite.host.base.problems import ManifestErrors
+
+FILES = ("claw.yaml", "policy.yaml", "tools/water.yaml", "tools/read-soil.yaml", "clawlite.toml", "reflex.toml")
+KEY = re.compile(r'(?m)(?<![\w"])([a-z][a-z_]{2,})(?=:(?:\s|$)| = )')
+
+
+@pytest.fixture(scope="module")
+def greenhouse(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("one") / "greenhouse"
+    new.new(str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_misspelt_key_is_one_problem(greenhouse, tmp_path, name):
+    shutil.copytree(greenhouse, tmp_path / "g")
+    text = (greenhouse / name).read_text()
+    count, more = 0, []
+    for found in KEY.finditer(text):
+        line = text[text.rfind("\n", 0, found.start()) + 1:found.start()]
+        if "#" in line:
+            continue
+        key = found[1]
+        (tmp_path / "g" / name).write_text(text[:found.start()] + key[:-2] + key[-1] + key[-2] + text[found.end():])
+        try:
+            check.check(str(tmp_path / "g"))
+        except ManifestErrors as e:
+            count += 1
+            if len(e.problems) > 1:
+                more.append((key, [problem.text() for problem in e.problems]))
+    assert count and more == []

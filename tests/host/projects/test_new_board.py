@@ -1,0 +1,72 @@
+"""``clawlite new --board``: what a template makes can be built for the board that was named."""
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from clawlite.core.errors import ClawError
+from clawlite.host.boards import boards
+from clawlite.host.build import build
+from clawlite.host.projects import new, new_board
+from clawlite.host.build.check import check
+
+
+def clawlite(*arguments, cwd) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "clawlite", *arguments], cwd=cwd, text=True, capture_output=True, timeout=300)
+
+
+def _settings(folder) -> dict:
+    return tomllib.loads((folder / "clawlite.toml").read_text())
+
+
+@pytest.mark.parametrize("board", boards.names())
+@pytest.mark.parametrize("template", new.templates())
+def test_a_new_project_is_checked_and_built_for_its_board(tmp_path, template, board):
+    folder = str(tmp_path / "there")
+    new.new(folder, template, board=board)
+    assert check(folder, board)["not_built"] == []
+    assert board in build.build(folder, board=board)["fits"]
+
+
+@pytest.mark.parametrize("board", [None, "pico-w", "esp32", "rpi-4"])
+def test_a_greenhouse_reads_its_sensor_asks_and_waters(tmp_path, board):
+    new.new(str(tmp_path / "there"), offline=True, board=board)
+    done = clawlite("ask", "is the soil dry", "--approve", cwd=tmp_path / "there")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "Watered for 3 s."), done.stderr
+    assert ("21 %" in done.stdout) is (board != "rpi-4")
+
+
+def test_a_board_without_an_adc_has_a_sensor_with_a_digital_output(tmp_path):
+    written = new.new(str(tmp_path / "there"), board="rpi-4")
+    assert sorted(written) == sorted(new.new(str(tmp_path / "other"))) and not [file for file in written if "digital" in file]
+    assert _settings(tmp_path / "there")["pins"][0] == {"name": "soil", "pin": 26, "kind": "input", "simulate": {"start": 1}}
+    assert "digital-read@1.0.0" in (tmp_path / "there/claw.yaml").read_text()
+
+
+def test_a_kind_of_pin_that_a_board_lacks_is_said():
+    with pytest.raises(ClawError, match="rpi-4 has no pin of kind adc"):
+        new_board.fitted('[[pins]]\nname = "soil"\npin = 26\nkind = "adc"\n', boards.profile("rpi-4"), False)
+
+
+def test_pins_that_the_board_has_stay_as_they_are(tmp_path):
+    new.new(str(tmp_path / "with"), board="pico-w")
+    new.new(str(tmp_path / "without"))
+    assert (tmp_path / "with/clawlite.toml").read_text() == (tmp_path / "without/clawlite.toml").read_text()
+
+
+def test_other_pins_are_those_of_the_board(tmp_path):
+    new.new(str(tmp_path / "there"), board="esp32-c3")
+    assert [(pin["name"], pin["pin"]) for pin in _settings(tmp_path / "there")["pins"]] == [("soil", 1), ("pump", 5)]
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_board_without_network_has_a_gateway_where_a_model_is_asked(tmp_path, offline):
+    new.new(str(tmp_path / "there"), offline=offline, board="pico")
+    assert ("gateway" in _settings(tmp_path / "there")) is not offline
+
+
+def test_an_unknown_board_makes_nothing(tmp_path):
+    with pytest.raises(ClawError, match="esp33"):
+        new.new(str(tmp_path / "there"), board="esp33")
+    assert not (tmp_path / "there").exists()

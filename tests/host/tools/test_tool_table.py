@@ -1,0 +1,169 @@
+"""``clawlite tools``: what it says of each tool, from a manifest and from an image; and the table of the built-in tools in the docs."""
+import json
+
+import pytest
+from agents import clawlite
+from run_core_micropython import ROOT
+
+from clawlite.core.errors import ImageError
+from clawlite.core.defaults import DEFAULTS
+from clawlite.host.base import yaml_text
+from clawlite.host.build import tool_table
+from clawlite.host.documents import registry
+from clawlite.host.manifest import lint_warnings, manifest
+
+KEYS = ["name", "description", "category", "input_schema", "output_schema", "annotations", "sandbox", "handler", "timeout_ms", "max_output_bytes",
+        "decision", "rule", "policy", "skill"]
+PY = 'def plain(text: str, count: int = 1) -> str:\n    """Say it."""\n    return text\n'
+RULES = [{"id": "no-edits", "action": "deny", "scope": "tool", "match": {"name": "edit-file"}},
+         {"id": "asks", "action": "require-approval", "scope": "tool", "match": {"name": "exec-shell"}},
+         {"id": "inside", "action": "allow", "scope": "tool", "match": {"name": "write-file"}, "conditions": {"path_within": "/workspace/notes"}},
+         {"id": "reads", "action": "audit-only", "scope": "all", "match": {"annotations": {"readOnlyHint": True}}},
+         {"id": "mine", "action": "allow", "scope": "tool", "match": {"name": "plain"}}]
+NAMES = ("read-file", "write-file", "edit-file", "exec-shell", "web-fetch")
+
+
+def project(folder, autonomy="autonomous", endpoint="http://h/v1", protocol="openai-compatible", capabilities=None, more=()):
+    files = {"filesystem": {"mode": "scoped", "mount_paths": [{"path": "/workspace", "permissions": "rw"}]}, "shell": {"mode": "full"}}
+    spec = {"identity": {"inline": {"name": "a", "personality": "You are.", "autonomy": autonomy}},
+            "providers": [{"inline": {"name": "p", "protocol": protocol, "endpoint": endpoint, "model": "m", "auth": {"type": "none"}}}],
+            "tools": ["claw://registry/clawlite/%s@1.0.0" % name for name in NAMES] + list(more),
+            "sandbox": {"inline": {"name": "box", "level": "process", "capabilities": files if capabilities is None else capabilities}},
+            "policies": [{"inline": {"name": "p", "rules": RULES}}]}
+    folder.mkdir(exist_ok=True)
+    (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec}))
+    (folder / "tools.py").write_text(PY)
+    return folder
+
+
+def rows(*args, **more) -> dict:
+    return {row["name"]: row for row in tool_table.rows(str(project(*args, **more)))}
+
+
+def test_every_tool_has_a_row_that_says_what_decides(tmp_path):
+    found = rows(tmp_path)
+    assert list(found) == [*NAMES, "plain"] and all(list(row) == KEYS for row in found.values())
+    assert [(row["decision"], row["rule"]) for row in found.values()] == [
+        ("allow", "reads"), ("depends", None), ("deny", "no-edits"), ("ask", "asks"), ("deny", None), ("allow", "mine")]
+    assert found["write-file"]["policy"] == "within /workspace/notes allowed (rule inside), else denied"
+    assert found["read-file"]["input_schema"]["required"] == ["path"] and found["read-file"]["annotations"] == {
+        "readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+    assert found["read-file"]["sandbox"] == {"name": "box", "level": "process", "refuses": None, "limits": dict(DEFAULTS, cpu_shares=None),
+                                             "default_limits": sorted(DEFAULTS)}
+    assert "not declared, so each call has 1024 MB of memory" in tool_table.text(list(found.values()))
+    assert found["web-fetch"]["sandbox"]["refuses"] == "capabilities.network is deny"
+    assert found["plain"]["handler"] == "tools.py: plain" and found["plain"]["input_schema"]["required"] == ["text"]
+    assert found["exec-shell"]["handler"] == "built in: exec-shell" and found["exec-shell"]["max_output_bytes"] == 65536
+
+
+@pytest.mark.parametrize("autonomy, wanted", [("observer", ["deny"] * 6), ("supervised", ["allow", "depends", "deny", "ask", "deny", "ask"])])
+def test_autonomy_stands_above_policy(tmp_path, autonomy, wanted):
+    assert [row["decision"] for row in rows(tmp_path, autonomy).values()] == wanted
+
+
+def test_policy_ref_narrows(tmp_path):
+    own = {"inline": {"name": "plain", "description": "Say it", "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+                      "policy_ref": "p"}}
+    assert rows(tmp_path, more=[own])["plain"]["decision"] == "allow"
+
+
+def test_what_the_sandbox_refuses_is_said(tmp_path):
+    found = rows(tmp_path, capabilities={})
+    warned = [warning["message"] for warning in lint_warnings.find(manifest.load(tmp_path))["warnings"] if "refuses" in warning["message"]]
+    assert len(warned) == 5 and warned[3] == "the sandbox refuses every call of exec-shell: capabilities.shell is deny, which is what is left out, too"
+    assert [row["sandbox"]["refuses"] for row in found.values()] == ["capabilities.filesystem is deny"] * 3 + [
+        "capabilities.shell is deny", "capabilities.network is deny", None]
+
+
+@pytest.mark.parametrize("endpoint, protocol, known", [("http://h/v1", "openai-compatible", True), ("https://h", "anthropic-native", True),
+                                                      ("builtin:reflex", "custom", False)])
+def test_an_image_alone_says_the_same_but_for_schemas_that_it_does_not_have(tmp_path, endpoint, protocol, known):
+    project(tmp_path, endpoint=endpoint, protocol=protocol)
+    if not known:
+        (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
+        (tmp_path / "reflex.toml").write_text('[[rule]]\nwhen = ["hi"]\nsay = "hello"\n')
+    built = clawlite("build", cwd=tmp_path)
+    assert built.returncode == 0, built.stderr
+    whole, image = tool_table.rows(str(tmp_path)), tool_table.rows(str(tmp_path / "claw.cbor"))
+    for one, other in zip(whole, image):
+        offered = one["decision"] != "deny"
+        if one["name"] == "plain" and not known:
+            assert other.pop("input_schema") is None and one.pop("input_schema")
+        assert one["name"] == "plain" or offered or other["input_schema"] == one["input_schema"]
+        other.pop("output_schema"), one.pop("output_schema")
+        assert one == other
+    told = clawlite("tools", "claw.cbor", cwd=tmp_path).stdout
+    assert ("name the manifest to see them" in told) == (not known)
+
+
+def test_the_command(tmp_path):
+    project(tmp_path)
+    done = clawlite("tools", cwd=tmp_path)
+    assert done.returncode == 0 and done.stderr == ""
+    said = done.stdout.splitlines()
+    assert said.pop(1).startswith("  not declared, so each call has 1024 MB of memory")
+    assert said[:4] == ["sandbox box, level process", "read-file          allow    allowed and audited (rule reads)",
+                                            "  Read a text file. Returns its text; a long one is cut.", "  built in: read-file, filesystem, readOnly, idempotent"]
+    assert "  always refused: capabilities.network is deny\n" in done.stdout
+    assert "    mode" not in done.stdout and "    count: integer, optional" in done.stdout
+    found = json.loads(clawlite("tools", "--json", cwd=tmp_path).stdout)
+    assert [row["name"] for row in found] == [*NAMES, "plain"]
+    assert clawlite("tools", "nope", cwd=tmp_path).returncode == 2
+
+
+def test_an_agent_without_tools(tmp_path):
+    assert clawlite("new", "e", "--template", "empty", cwd=tmp_path).returncode == 0
+    assert json.loads(clawlite("tools", "--json", cwd=tmp_path / "e").stdout) == []
+    assert clawlite("tools", cwd=tmp_path / "e").stdout == "this agent has no tools\n"
+
+
+def test_what_is_no_image_is_told_with_its_name(tmp_path):
+    (tmp_path / "x.cbor").write_bytes(b"nothing")
+    with pytest.raises(ImageError) as e:
+        tool_table.rows(str(tmp_path / "x.cbor"))
+    assert "x.cbor" in e.value.message
+
+
+# -- the docs
+
+def _type(part: dict) -> str:
+    if "enum" in part:
+        return " \\| ".join('"%s"' % value for value in part["enum"])
+    if part["type"] == "array":
+        return part["items"]["type"] + "[]"
+    return part["type"]
+
+
+def _bounds(part: dict) -> str:
+    said = []
+    if "default" in part:
+        said.append("default %s" % part["default"])
+    for least, most, unit in (("minimum", "maximum", ""), ("exclusiveMinimum", "maximum", ""), ("minLength", "maxLength", " characters"),
+                              ("minItems", "maxItems", " of them"), ("minProperties", "maxProperties", " of them")):
+        if most in part and (least != "exclusiveMinimum" or least in part) and (least != "minimum" or "exclusiveMinimum" not in part):
+            above = "above %s, " % part[least] if least == "exclusiveMinimum" else "%s to " % part.get(least, 0)
+            said.append("%s%s%s" % (above, ("at most " if least == "exclusiveMinimum" else "") + str(part[most]), unit))
+    return "; ".join(said)
+
+
+def table() -> list:
+    """Return the lines of the table in docs/tools.md, from the registry."""
+    lines = ["| tool | argument | type | bounds | category | hints |", "|---|---|---|---|---|---|"]
+    for name in registry.names():
+        data = yaml_text.read((ROOT / "clawlite/host/documents/registry" / (name + ".yaml")).read_bytes(), name).data
+        spec = data["spec"]
+        hints = ", ".join(hint[:-4] for hint, on in spec["annotations"].items() if on) or "-"
+        first, parts = True, spec["input_schema"]["properties"] or {"-": {"type": "-"}}
+        for argument, part in parts.items():
+            needed = argument in spec["input_schema"].get("required", []) or argument == "-"
+            head = ("`%s`" % name, data["metadata"]["labels"]["category"], hints) if first else ("", "", "")
+            lines.append("| %s | %s%s | %s | %s | %s | %s |" % (head[0], "`%s`" % argument if argument != "-" else "-", "" if needed else ", optional",
+                                                               _type(part), _bounds(part), head[1], head[2]))
+            first = False
+    return lines
+
+
+def test_the_docs_have_the_table_of_the_registry():
+    text = (ROOT / "docs/tools.md").read_text()
+    begin = text.index("| tool | argument |")
+    assert text[begin:text.index("\n\n", begin)].split("\n") == table(), "\n".join(table())

@@ -1,0 +1,90 @@
+"""Real agents with channels: what they load, what goes on when nobody is at the console, and how they end."""
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from agents import DEADLINE_S, Agent, environment, eventually, linux
+from channel_world import KEY, project, signed
+
+from clawlite.host.compiler import compiler
+
+CRON = {"type": "cron", "transport": "polling", "trigger": {"schedule": "0 0 1 1 *"}}
+HOOK = {"type": "webhook", "transport": "webhook", "access_control": {"mode": "open"}}
+LOADS = """
+import sys
+from clawlite.linux.runtime import shell; from clawlite.linux.io import signals
+from clawlite.linux.files.files import open_image
+sys.stdin.close()
+made = shell.Shell(open_image(%r), %r, True, signals.catch())
+made.start()
+before = set(sys.modules)
+made.step()
+made.leave()
+print("LOADED", *sorted(name for name in before if name.startswith("clawlite.linux.channels.")),
+      "/", *sorted(name for name in set(sys.modules) - before if name.startswith("clawlite")), file=sys.stderr)
+"""
+
+
+def image(folder, specs: dict, settings: str = ""):
+    path = folder / "project" / "claw.cbor"
+    (folder / "project").mkdir(exist_ok=True)
+    path.write_bytes(compiler.build(project(folder / "project", specs, settings)).data)
+    return path
+
+
+@pytest.mark.parametrize("specs, before, after", [({}, [], []), ({"tick": CRON}, ["access", "channel", "channel_turn", "channels", "lock", "overlap", "sources", "state"], ["cron"])])
+def test_nothing_is_loaded_that_is_not_declared(tmp_path, specs, before, after):
+    path = image(tmp_path, specs)
+    done = subprocess.run([sys.executable, "-c", LOADS % (str(path), str(path.parent))], env=environment(tmp_path), capture_output=True, text=True, timeout=300)
+    words = [line for line in done.stderr.splitlines() if line.startswith("LOADED")][0].split()[1:]
+    assert sorted(name.rpartition(".")[2] for name in words[:words.index("/")]) == sorted(before), done.stderr
+    assert set("clawlite.linux.channels." + name for name in after) <= set(words[words.index("/"):])
+    assert not any(name.endswith(("webhook", "telegram", "http_server", "mqtt", "inbox")) for name in words)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return found.getsockname()[1]
+
+
+def _post(port: int, message: dict) -> tuple:
+    body = json.dumps(message).encode()
+    head, _, body = signed(body).partition(b"\r\n\r\n")
+    fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
+    connection.request("POST", "/hook", body, fields)
+    answer = connection.getresponse()
+    said = answer.status, json.loads(answer.read())
+    connection.close()
+    return said
+
+
+def test_an_agent_whose_console_has_ended_goes_on_until_it_is_told_to_end(tmp_path):
+    port = _free_port()
+    path = image(tmp_path, {"hook": HOOK}, '[webhook]\naddress = "127.0.0.1:%d"\n' % port)
+    with Agent(linux("run", path), tmp_path / "home", env={"SECRET": KEY}) as agent:
+        agent.line("echo here")
+        agent.expect("You said: here")
+        agent.end()
+        listens = eventually(lambda: _tried(port))
+        assert listens == (200, {"text": "You said: hello"})
+        agent.process.send_signal(signal.SIGTERM)
+        assert agent.wait() == 143
+        assert "Traceback" not in agent.errors()
+
+
+def _tried(port: int):
+    try:
+        return _post(port, {"from": "7", "text": "echo hello"})
+    except ConnectionRefusedError:
+        return None
+
+
+def test_an_agent_of_a_console_alone_ends_with_its_input(tmp_path):
+    with Agent(linux("run", image(tmp_path, {})), tmp_path / "home") as agent:
+        agent.end()
+        assert agent.wait() in (0, None)

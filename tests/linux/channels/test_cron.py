@@ -1,0 +1,166 @@
+"""Channels of type cron: what runs, what was missed, what overlaps, on a clock that the test moves."""
+import os
+
+import pytest
+from channel_world import EPOCH_S, World
+
+from clawlite.core.errors import ClawError
+from clawlite.linux.channels.cron import BACK_S, zone_of
+
+
+def world(folder, schedule: str = "* * * * *", settings: str = "", **trigger) -> World:
+    return World(folder, {"tick": {"type": "cron", "transport": "polling", "trigger": {"schedule": schedule, **trigger}}}, settings)
+
+
+def turns(of: World) -> int:
+    return len(of.events("channel.turn"))
+
+
+SAYS = '[cron]\n%s\nmessages = { tick = "%s" }\n'
+
+
+def test_each_minute_begins_one_turn(tmp_path):
+    of = world(tmp_path, settings=SAYS % ("", "echo tock"))
+    of.move(59000)
+    assert turns(of) == 0
+    of.move(1000)
+    assert turns(of) == 1 and of.told == ["[tick] You said: tock"]
+    of.move(240000)
+    assert turns(of) == 5
+
+
+def test_a_week_of_a_schedule(tmp_path):
+    of = world(tmp_path, "30 7 * * MON-FRI", 'time_zone = "Europe/Berlin"\n')
+    of.move(7 * 86400000, 60000)
+    assert turns(of) == 5
+
+
+def test_its_calls_bear_its_name(tmp_path):
+    of = world(tmp_path, settings=SAYS % ("", "quick"))
+    of.move(60000)
+    assert of.ran == ["quick"] and [event["caller"] for event in of.events("tool.call")] == ["tick"]
+
+
+@pytest.mark.parametrize("missed, after_sleep", [("once", 1), ("skip", 1), ("all", 100)])
+def test_runs_that_were_missed(tmp_path, missed, after_sleep):
+    of = world(tmp_path, settings=SAYS % ('missed = "%s"' % missed, "echo x"), overlap_policy="queue")
+    of.shift_s = 3 * 3600 + 119         # asleep for 181 minutes; the newest time that was due is 59 s ago
+    of.poll()
+    assert turns(of) == after_sleep
+
+
+def test_what_is_a_minute_late_was_missed(tmp_path):
+    of = world(tmp_path, "0 * * * *", SAYS % ('missed = "skip"', "echo x"))
+    of.shift_s = 3600 + 60
+    of.poll()
+    assert turns(of) == 0 and of.events("channel.missed")[0]["count"] == 1
+    of.shift_s = 7200 + 59
+    of.poll()
+    assert turns(of) == 1
+
+
+def test_one_run_makes_up_for_a_year(tmp_path):
+    of = world(tmp_path)
+    of.shift_s = 366 * 86400
+    of.poll()
+    assert turns(of) == 1 and of.events("channel.missed")[0]["count"] == 999
+    of.move(60000)
+    assert turns(of) == 2
+
+
+def test_a_restart_makes_up_for_what_was_missed_and_repeats_nothing(tmp_path):
+    of = world(tmp_path, "0 * * * *")
+    of.shift_s = 3600
+    of.poll()
+    assert turns(of) == 1
+    of.opened()
+    of.poll()
+    assert turns(of) == 1
+    of.shift_s = 5 * 3600 + 600
+    of.opened()
+    of.poll()
+    assert turns(of) == 2
+
+
+def test_a_clock_that_goes_back_repeats_nothing_unless_it_was_wrong(tmp_path):
+    of = world(tmp_path, "0 * * * *")
+    of.shift_s = 3600
+    of.poll()
+    of.shift_s = 3600 - BACK_S
+    of.poll()
+    of.shift_s = 3600
+    of.poll()
+    assert turns(of) == 1
+    of.shift_s = -1
+    of.poll()
+    of.shift_s = 3600
+    of.poll()
+    assert turns(of) == 2, "it had said an hour too much, and more"
+
+
+def test_the_clock_is_looked_at_once_a_minute(tmp_path):
+    of = world(tmp_path, "0 0 1 1 *")
+    assert of.channels.deadline() == of.ms + 60000
+    of.channels.close()
+    of = world(tmp_path)
+    of.ms = 59400
+    assert of.channels.deadline() == 60000
+
+
+@pytest.mark.parametrize("trigger, started, skipped", [({}, 1, 4), ({"overlap_policy": "allow"}, 1, 4), ({"max_parallel": 2}, 2, 3),
+                                                     ({"overlap_policy": "queue"}, 1, 0), ({"overlap_policy": "queue", "max_parallel": 3}, 3, 0)])
+def test_what_overlaps(tmp_path, trigger, started, skipped):
+    of = world(tmp_path, settings=SAYS % ("", "quick"), **trigger)
+    of.hold = True
+    of.move(300000)
+    assert (turns(of), len(of.events("channel.skipped"))) == (started, skipped)
+    of.hold = False
+    while of.held:
+        of.finish()
+        of.settle()
+    assert turns(of) == 5 - skipped
+
+
+def test_a_thousand_at_once_are_queued_and_none_is_lost(tmp_path):
+    of = world(tmp_path, overlap_policy="queue", settings=SAYS % ("", "quick"))
+    of.hold = True
+    for _ in range(1000):
+        of.channels.all[0].trigger("quick")
+    of.settle()
+    assert len(of.held) == 1
+    of.hold = False
+    while of.held:
+        of.finish()
+        of.settle()
+    assert len(of.ran) == 1000 and not of.events("channel.skipped")
+
+
+def test_nothing_begins_while_the_agent_is_not_ready(tmp_path):
+    of = world(tmp_path)
+    of.agent.stop(0, lambda *_: None, of.ms)
+    of.move(120000)
+    assert turns(of) == 0 and of.channels.deadline() is None
+
+
+def test_of_two_processes_one_runs_a_schedule_and_the_other_goes_on_when_it_ends(tmp_path):
+    """Two agents on one state folder: each time of the schedule begins one turn, whoever has the channels."""
+    one = world(tmp_path)
+    one.move(60000)
+    two = world(tmp_path)
+    two.ms = one.ms
+    for _ in range(3):
+        one.move(60000)
+        two.move(60000)
+    assert (turns(one), turns(two)) == (4, 0)
+    said = two.events("channel.trouble")
+    assert len(said) == 1 and "belong to process %d" % os.getpid() in said[0]["reason"]
+    one.channels.close()
+    two.move(60000)
+    assert turns(two) == 1
+    two.channels.close()
+
+
+def test_a_time_zone_that_nobody_knows():
+    with pytest.raises(ClawError, match="Nowhere/Town"):
+        zone_of("Nowhere/Town")
+    assert EPOCH_S % 60 == 0

@@ -1,0 +1,57 @@
+"""When a signal is raised in a maker's code, and when it only counts; this process signals itself."""
+import os
+import select
+import signal
+
+import pytest
+
+from clawlite.linux.io import signals
+
+
+@pytest.fixture(autouse=True)
+def caught():
+    signals.catch()
+    yield
+    signals.release()
+
+
+def _come(number: int = signal.SIGINT):
+    os.kill(os.getpid(), number)
+
+
+def _hang():
+    select.select([], [], [], 10)
+
+
+def test_between_handlers_a_signal_only_counts():
+    _come()
+    _come(signal.SIGTERM)
+    assert signals.interrupts() == 1 and signals.interrupts() == 0 and signals.terminated() == signal.SIGTERM
+
+
+def test_a_step_that_ends_by_itself_is_left_alone():
+    """Between ``board.write("pump", 1)`` and the ``try`` whose ``finally`` switches it off, say."""
+    with signals.interruptible():
+        _come()
+        ended = True
+    assert ended and signals.interrupts() == 1 and signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_step_that_hangs_is_ended_once(number):
+    with signals.interruptible():
+        with pytest.raises(KeyboardInterrupt):
+            _come(number)
+            _hang()
+        select.select([], [], [], 0.15)         # longer than the grace: its clean-up is not interrupted too
+    assert (signals.interrupts() == 1) == (number == signal.SIGINT)
+    assert signals.terminated() == (0 if number == signal.SIGINT else number)
+
+
+def test_a_second_signal_does_not_wait():
+    with signals.interruptible():
+        _come()
+        with pytest.raises(KeyboardInterrupt):
+            _come()
+        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signals.interrupts() == 2
