@@ -1,7 +1,7 @@
 """The built-in tools of Linux beside pins and the web: what runs for a call, and what its outcome says (docs/tools.md).
 
     read-file write-file edit-file list-directory   level process: in a child of the sandbox; level none: here, with the same checks
-    exec-shell spawn                                level process alone, as a command in the sandbox, after the shell rules
+    exec-shell spawn                                level process alone, as a command in the sandbox, after the shell patterns
     memory-read memory-write                        here, on every level: they touch one file, which is the agent's own
 
 A command that ends with another code than 0 is a result that says so; what a rule forbids is -32010.
@@ -74,7 +74,7 @@ class Builtins:
     def job(self, task: int, name: str, arguments: dict, decided=None):
         """Return the sandbox's job for *name* (``linux.sandbox.jobs``); ``ended`` when it is over.  *decided*: see ``scope.Scope``.
 
-        Raises ``SandboxDenied`` for what the shell rules block, ``InvalidRequest`` when too many programs run.
+        Raises ``SandboxDenied`` for what the shell patterns block, ``InvalidRequest`` when too many programs run.
         """
         from clawlite.linux.sandbox.jobs import Builtin, Command
         if name in FILES:

@@ -124,9 +124,9 @@ def test_a_path_that_means_nothing_is_refused(tmp_path, path, said):
     assert said in problem(tmp_path, "read-file", sandbox=files(mount_paths=[{"path": path, "permissions": "ro"}]))
 
 
-# -- shell rules
+# -- shell patterns
 
-def test_shell_rules_are_compiled_into_the_image(tmp_path):
+def test_shell_patterns_are_compiled_into_the_image(tmp_path):
     image = build(tmp_path, "exec-shell", sandbox=shell(blocked_commands=["rm -rf /"], blocked_patterns=[r"eval\s+", r"x$", r"eval\s+"]))
     profile = Profile(image.section(layout.SANDBOX))
     assert profile.commands == ["rm -rf /"] and profile.patterns[0] == profile.patterns[2]

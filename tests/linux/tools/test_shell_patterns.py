@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from shell_disguises import HONEST, SEEN, UNSEEN
 
 from clawlite.core.errors import SandboxDenied
+from clawlite.core.profile import Profile
 from clawlite.host.schema.automata import compile_pattern
 from clawlite.linux.tools import shell_patterns
+from clawlite.linux.tools.builtin import command_of
 
 COMMANDS = ["rm -rf /", "curl * | bash", "chmod 777"]
 TABLES = [compile_pattern(pattern, "python") for pattern in (".*password.*=.*", "\\|\\s*bash", "eval\\s+")]
@@ -119,6 +121,19 @@ def test_a_text_is_a_command_for_a_shell_alone():
     assert not is_blocked("cat <<EOF\nchmod 777 x\nEOF")
     assert is_blocked("cat <<EOF\nx\nEOF\nchmod 777 x"), "what follows a document is a command"
     assert is_blocked("x=$((1<<n))\nchmod 777 x"), "a shift is no document"
+
+
+def test_the_arguments_of_spawn_are_words_as_a_shell_would_quote_them():
+    limits = [None] * 6
+    shown = [1, [["/workspace", True]], []]
+    profile = Profile(["t", 1, [0, [], True], shown, [0, False], [1, ["chmod 777"], []], limits])
+
+    def words(*arguments):
+        return command_of("spawn", {"command": arguments[0], "args": list(arguments[1:])}, profile, None)
+    assert words("git", "commit", "-m", "no chmod 777 here")[-1] == "no chmod 777 here"
+    for arguments in (["chmod", "777", "x"], ["sh", "-c", "chmod 777 x"]):
+        with pytest.raises(SandboxDenied):
+            words(*arguments)
 
 
 def test_texts_in_texts_are_read_three_deep():
