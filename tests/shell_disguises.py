@@ -1,6 +1,6 @@
 """Commands that run ``wipe -rf /data`` without looking like it, and honest look-alikes.
 
-Each disguise is a real one: test_shellpatterns.py runs it with /bin/sh, and ``wipe`` must start.
+Each disguise is a real one: test_shell_patterns.py runs it with /bin/sh, and ``wipe`` must start.
 """
 
 # What clawlite/linux/tools/shell_patterns.py stops: quotes, escapes, variables, fixed text, launchers,
