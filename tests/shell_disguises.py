@@ -3,8 +3,8 @@
 Each disguise is a real one: test_shell_patterns.py runs it with /bin/sh, and ``wipe`` must start.
 """
 
-# What clawlite/linux/tools/shell_patterns.py stops: quotes, escapes, variables, fixed text, launchers,
-# and texts that a shell in the command gets.
+# What clawlite/linux/tools/shell_patterns.py stops: quotes, escapes, variables, fixed text,
+# launchers, and texts that a shell in the command gets.
 SEEN = [
     "w''ipe -rf /data",
     "'wipe' \"-rf\" /data",
