@@ -554,7 +554,7 @@ class Play:
             return f"{n} requests to {v[0]}" if n > v[1] else None
         if k == "no_process":
             time.sleep(0.5)                       # a launcher may not have reached its exec yet
-            end = time.monotonic() + 1.5
+            end = time.monotonic() + 20           # of a busy machine
             while time.monotonic() < end:
                 left = [p for p in fx.descendants(os.getpid()) if fx.command_line(p) == v]
                 if not left:

@@ -118,7 +118,7 @@ def command(*args) -> tuple:
 def play(projects: Path, folder: Path, kind: str, seeds) -> int:
     """Check projects with one file of *kind* broken by each of *seeds*; return how many were valid.
 
-    What is valid is built, too.  Fails at the end with each place that gave way, and its first seed.
+    Some of what is valid is built, too.  Fails at the end with each place that gave way, and its first seed.
     """
     texts = []                          # [(project, file, text)]
     for name in PROJECTS:
@@ -147,7 +147,7 @@ def play(projects: Path, folder: Path, kind: str, seeds) -> int:
 
 
 def played(project: str, seed: int) -> bool:
-    """Check *project*, and build it when it is valid; return whether it was.
+    """Check *project*, and build a quarter of what is valid; return whether it was.
 
     seed  draws the options of the commands
     """
@@ -157,11 +157,9 @@ def played(project: str, seed: int) -> bool:
     assert code in (0, 2), code
     found = json.loads(out) if "--json" in options else None
     assert found is None or ("error" in found) == (code == 2)
-    if code == 0:
-        code, out = command("build", project, *options)
-        assert code in (0, 2), code
-        return True
-    return False
+    if code == 0 and seed % 4 == 0:     # check has compiled it: what is left is to write and to tell
+        assert command("build", project, *options)[0] in (0, 2)
+    return code == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
