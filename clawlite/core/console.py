@@ -37,7 +37,7 @@ class Console:
         self._lines = []
         self.history = None             # history.History, from the first turn on
         self._told = None               # the turn that on_turn was told of last: one that is refused at once is none
-        self._turn = None               # number of the task, while one is under way
+        self.turn = None                # number of the task, while one is under way
         self._put = None                # the task whose question was put last
         self._closing = False
         self._left = False
@@ -51,7 +51,7 @@ class Console:
     @property
     def is_busy(self) -> bool:
         """True while a turn is under way or lines wait."""
-        return self._turn is not None or len(self._lines) > 0
+        return self.turn is not None or len(self._lines) > 0
 
     def line(self, text: str, now_ms: int, early: bool = False):
         """Take one line that a person typed, at most the channel's ``max_message_length`` characters.
@@ -84,10 +84,10 @@ class Console:
         """End the turn under way (Ctrl-C) and forget waiting lines; return False when there was nothing to end."""
         dropped = len(self._lines)
         self._lines = []
-        if self._turn is None:
+        if self.turn is None:
             return dropped > 0
         self.interrupted = True
-        self.agent.cancel(self._turn, InvalidRequest("Interrupted"), now_ms)
+        self.agent.cancel(self.turn, InvalidRequest("Interrupted"), now_ms)
         return True
 
     def close(self, now_ms: int):
@@ -98,8 +98,8 @@ class Console:
     def go_on(self, error, now_ms: int, is_told: bool):
         """Go on after memory was at an end.  *is_told*: who asked for what was dropped hears of it already."""
         self._put = None
-        if self._turn is not None and self._turn not in self.agent.tasks:
-            self._turn, is_told = None, False
+        if self.turn is not None and self.turn not in self.agent.tasks:
+            self.turn, is_told = None, False
         if not is_told:
             self._ended(None, error, now_ms)
         elif self._asking():
@@ -130,7 +130,7 @@ class Console:
                 self._answer(task, self._lines.pop(0), now_ms)
             elif task and self._closing:
                 self._answer(task, None, now_ms)
-            elif task or self._turn is not None:
+            elif task or self.turn is not None:
                 return
             elif self._lines:
                 self._take(self._lines.pop(0), now_ms)
@@ -169,7 +169,7 @@ class Console:
         self._prompt()
 
     def _begin(self, text: str, now_ms: int, asked=None):
-        self._turn = _BEGINNING
+        self.turn = _BEGINNING
         try:
             agent = self.agent
             chain = agent.chain()
@@ -187,12 +187,12 @@ class Console:
         except Exception as e:
             self._ended(None, e, now_ms)
             return
-        if self._turn is not None:      # a turn without tools has ended before begin returns
-            self._turn = number
+        if self.turn is not None:      # a turn without tools has ended before begin returns
+            self.turn = number
 
     def _ended(self, clean, error, now_ms: int):
-        beginning = self._turn == _BEGINNING
-        self._turn = None
+        beginning = self.turn == _BEGINNING
+        self.turn = None
         if error:
             if isinstance(error, ClawError) and _DENIED[0] <= error.code <= _DENIED[1]:
                 self.clean = False
@@ -216,7 +216,7 @@ class Console:
         if task:
             from clawlite.core.approval import question
             self._say(question(task.approval, now_ms))
-        if task or self._turn is None:
+        if task or self.turn is None:
             self._prompt()
             self._work(now_ms)
 

@@ -18,6 +18,7 @@ class People:
         self._asked = None              # the task whose question was put last
         self.waits = None               # text of an answer that is not whole, where it waits for that
         self._held = None               # held.Held, where secrets are looked for
+        self.thinking = None            # thinking.Thinking, once a model was asked
 
     def table(self) -> dict:
         """Return {kind of effect: function(effect)} of what a person sees."""
@@ -26,6 +27,8 @@ class People:
     def settled(self):
         """Nothing is left to do now: what stands on the screen is so."""
         self._ask_anew()
+        if self.thinking:
+            self.thinking.update()
         self._shell.screen.refresh()
 
     def _say(self, effect: tuple):
@@ -40,6 +43,7 @@ class People:
         if not shell.answer_only:
             self._show(effect[1])
             return
+        self._make_room()
         if shell.terminal:              # which may be stderr's too: it begins a line there
             shell.screen.give_way()
             shell.wire.flush(0)
@@ -49,6 +53,7 @@ class People:
         guard = self._shell.agent.image.guard
         if guard is not None:
             text = self._rest() + guard.text(text)
+        self._make_room()
         self._shell.screen.show(printable(text.encode("utf-8", "replace")) + b"\n")
 
     def _write(self, effect: tuple):
@@ -59,6 +64,8 @@ class People:
         if self.waits is not None:
             self.waits = self.waits + effect[1] if effect[1] else self.waits[:-effect[2]]
         elif effect[1]:
+            if self.thinking:
+                self.thinking.heard()
             self._show_piece(effect[1])
 
     def release(self):
@@ -75,7 +82,13 @@ class People:
                 self._held = Held(guard.text)
             text = self._held.write(text)
         if text:
+            self._make_room()
             self._shell.screen.show(printable(text.encode("utf-8", "replace")), True)
+
+    def _make_room(self):
+        """Take away what tells that a model thinks: something else is shown in its place."""
+        if self.thinking:
+            self.thinking.wipe()
 
     def _rest(self) -> str:
         """Return what waited to be shown: an answer that broke off inside a line."""

@@ -29,11 +29,15 @@ class Editor:
 
     limit    bytes that a line may have
     columns  int, of the terminal
+    status   what stands on the last row while nobody waits for a line, "" for nothing; shown with ``refresh``
     at_end   True once Ctrl-D came on an empty line: what follows is not looked at
     """
 
+    edits = True
+
     def __init__(self, limit: int, columns: int = 80):
         self.limit = limit
+        self.status = ""
         self.at_end = False
         self.row = Row(columns)
         self._records = Framer(limit)
@@ -241,16 +245,17 @@ class Editor:
     def interrupt(self):
         """Ctrl-C: leave what is typed where it stands, and forget it."""
         self._sequence, self._in_record, self._records = None, False, Framer(self.limit)
-        if self._text or not self.row.is_empty:
-            self.row.finish(self._prompt or "", self._text)
+        self._leave_row()
         self._forget()
         if self._aside:
             self._aside = ("", 0)
 
     def refresh(self):
         """Bring prompt and what is typed back, or up to date."""
-        if self._prompt is None and (self._open or not self._text):
+        if self._prompt is None and (self._open or not self._text and not self.status):
             self.row.erase()
+        elif self._prompt is None and self.status:
+            self.row.draw(self.status + "  " if self._text else self.status, self._text, self._pos)
         else:
             self._close_row()
             self.row.draw(self._prompt or "", self._text, self._pos)
@@ -263,7 +268,7 @@ class Editor:
     def close(self):
         """The program ends: the last row is left whole, and the next begins."""
         if not self.row.is_empty:
-            self.row.finish(self._prompt or "", self._text)
+            self._leave_row()
         self._close_row()
 
     def output(self) -> bytes:
@@ -271,6 +276,13 @@ class Editor:
         data = bytes(self.row.out)
         self.row.out.clear()
         return data
+
+    def _leave_row(self):
+        """Leave prompt and what is typed where they stand, and go to the next row; a status goes."""
+        if self._prompt is None and not self._text:
+            self.row.erase()
+        elif self._text or not self.row.is_empty:
+            self.row.finish(self._prompt or "", self._text)
 
     def _close_row(self):
         if self._open:

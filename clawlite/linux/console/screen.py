@@ -11,6 +11,7 @@ class Screen:
     terminal  bool, a person sees the prompt
     """
 
+    edits = False                       # the kernel edits lines
     at_end = False                      # Ctrl-D ends input: the wire sees that itself
 
     def __init__(self, wire, terminal: bool):

@@ -43,6 +43,10 @@ class Remote:
         elif kind == E.SECRET:
             self._agent.done(task, self._secret(effect[2]), self._now_ms())
 
+    def connection(self, task: int):
+        """Return the number of the connection that *task* has open, another for each request; or None."""
+        return self._current.get(task)
+
     def poll(self):
         """Hand in what connections have received."""
         for (task, number), kind, data in self._connections.poll():

@@ -106,6 +106,9 @@ class Shell:
         """Load what remote providers need: the first turn asks for it, READY does not wait for it."""
         from clawlite.linux.runtime.providers import Remote
         self.remote = Remote(self.agent, signals.waker(), now_ms)
+        if self.people:
+            from clawlite.linux.console.thinking import Thinking
+            self.people.thinking = Thinking(self, now_ms)
         if self.telemetry:
             self.telemetry.watch(self.agent.meter)
 
@@ -140,6 +143,8 @@ class Shell:
             self.channels.close()
         if self.remote:
             self.remote.close()
+        if self.people and self.people.thinking:
+            self.people.thinking.wipe()
         self.screen.close()
         if self.audit:                  # before its answers
             self.audit.close()
@@ -206,6 +211,7 @@ class Shell:
         agent, first = self.agent, self.session.deadline()
         for at in (agent.deadline() if agent.tasks or not agent.is_ready else None, self.handlers.deadline(),
                    self.channels.deadline() if self.channels else None, self._leave_ms,
+                   self.people.thinking.deadline() if self.people and self.people.thinking else None,
                    self.notifier.deadline() if self.notifier else None):
             if at is not None and (first is None or at < first):
                 first = at
