@@ -3,6 +3,8 @@
 Device verbs (run, ask, serve, trace, service, doctor, channels) need no package, nor do inspect, tools, conformance and bench, which are the host
 part's; with --port run and ask are the host's; the others load click.  A device verb over a manifest compiles it here, with the host
 part, and then becomes the runtime (exec), so that no agent ever carries the compiler in its memory.
+Where nothing has changed since the last time, the image beside the manifest is run at once
+(linux/admin/image_cache.py).
 """
 import sys
 
@@ -135,8 +137,14 @@ def _device(verb: str, args: list) -> int:
         return commands.run(command)
     if command.is_vacant:
         return commands.run_vacant()
+    from clawlite.linux.admin import image_cache
+    at_use = verb == "serve"
+    current = image_cache.find(command.name, at_use)
+    if current:
+        command.name = current
+        return commands.run(command)
     try:
-        from clawlite.host.build.build import build_beside
+        from clawlite.host.build.build import build_facts
         from clawlite.host.cli.ui import failed
     except ImportError as e:
         return _missing(e)
@@ -144,7 +152,8 @@ def _device(verb: str, args: list) -> int:
 
     from clawlite.core.errors import ClawError
     try:
-        image = build_beside(command.name, verb == "serve")
+        image, facts = build_facts(command.name, at_use)
+        image_cache.keep(command.name, at_use, image, facts)
     except ClawError as e:
         return failed(e, False)
     start = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")

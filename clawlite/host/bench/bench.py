@@ -47,7 +47,7 @@ def _functions() -> dict:
     """Return {suite: [function]}."""
     from clawlite.host.bench import (board, heap, memory, micropython, promises, provider, sandbox,
                                      serve, stack, stores, suites as bench_suites, triggers)
-    return {"build": [bench_suites.build], "load": [bench_suites.load], "ready": [serve.ready],
+    return {"build": [bench_suites.build], "load": [bench_suites.load], "ready": [serve.ready, serve.manifest],
             "decision": [bench_suites.decision], "call": [bench_suites.call, serve.call],
             "turn": [bench_suites.turn, micropython.turn], "netrules": [bench_suites.netrules], "scan": [bench_suites.scan],
             "micropython": [micropython.calls, heap.turns, board.grows, board.grows_asked, board.refused, board.words32, stores.stores, stack.stack],

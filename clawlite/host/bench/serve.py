@@ -1,5 +1,6 @@
 """Suites of ``serve --stdio``: a process, a pipe to it and one from it."""
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from clawlite.host.bench.run import quantile
 
 READY_MS = 12.0                 # the targets of the project: above `python3 -I -S -c pass`, same run
 READY_MIB = 4.0
+COMPILED = 5                    # rounds that compile: a second each
 OVER_ECHO = {"one after the other": 2.5, "pipelined": 2.0}
 P99 = 6.0                       # of single calls, over their median
 BARE = ["-I", "-S", "-c", "pass"]
@@ -108,6 +110,31 @@ def ready(bench):
             above = (_median(resident, kind) - _median(idle, kind)) / 1048576
             yield bench.row("ready", f"{case}, {name} above bare", "MiB", [a[kind] / 1048576 for a in resident], above, READY_MIB,
                             f"value: above {_median(idle, kind) / 1048576:.2f} MiB of python -I -S that reads stdin")
+
+
+def manifest(bench):
+    """Yield rows: the time until READY over a manifest, compiled first and with a current image."""
+    if bench.is_here:
+        return                      # on a device there is no compiler
+    folder = os.path.dirname(bench.agent())
+    cache = os.path.join(bench.folder, "cache")
+    environment = bench.environment(CLAWLITE_CACHE=cache)
+    main = os.path.join(bench.package, "clawlite", "__main__.py")
+    command, asked = [sys.executable, main, "serve", folder, "--stdio"], agent.opening()
+    compiled, current = [], []
+    for _ in range(min(bench.rounds, COMPILED)):
+        shutil.rmtree(cache, ignore_errors=True)
+        for times in (compiled, current):
+            begin = time.perf_counter_ns()
+            peer = Peer(command, environment, folder)
+            said = peer.ask(asked, 2)
+            times.append((time.perf_counter_ns() - begin) / 1e6)
+            peer.end()
+            if b'"READY"' not in said:
+                raise ClawError("serve is not READY: %s" % said[:300])
+    note = "from spawn to the answer of claw.status"
+    yield bench.row("ready", "over a manifest, compiled", "ms", compiled, note=note)
+    yield bench.row("ready", "over a manifest, nothing changed", "ms", current, note=note)
 
 
 def call(bench):

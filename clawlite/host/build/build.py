@@ -21,11 +21,19 @@ def build_beside(name: str, at_use: bool = False) -> str:
     On a machine with a device key (``$CLAWLITE_DEVICE_KEY_FILE``) it is signed: nothing else runs there.
     Raises ``ManifestErrors``, or ``ClawError`` when the file cannot be written.
     """
+    return build_facts(name, at_use)[0]
+
+
+def build_facts(name: str, at_use: bool) -> tuple:
+    """Return (path, facts) of what ``build_beside`` builds.
+
+    facts  ``Manifest.facts``: all that the image depends on
+    """
     manifest.pin(name)
     loaded = manifest.load(name)
     path = os.path.join(loaded.folder, IMAGE)
     save(path, compiler.build(loaded, device_key(), at_use).data)
-    return path
+    return path, loaded.facts
 
 
 def image_for(name: str, board: str = None, key_file: str = None) -> str:

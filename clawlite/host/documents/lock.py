@@ -39,7 +39,9 @@ def read(sources: Sources) -> dict[str, Entry]:
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_LOCK + 1)
+        sources.facts["file", path] = data
     except FileNotFoundError:
+        sources.facts["present", path] = False
         return {}
     except OSError as e:
         raise Refused(f"{path}: {e.strerror}", "") from None

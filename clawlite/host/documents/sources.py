@@ -36,6 +36,7 @@ class Sources:
         named = [one for one in os.environ.get(ALLOW, "").split(os.pathsep) if one]
         self._roots = [os.path.realpath(one) for one in (folder or ".", *allowed, *named)]
         self.files = {}
+        self.facts = {}             # {(kind, path): what was found}: what a build depends on
         self._documents = {}
 
     def shown(self, name: str) -> str:
@@ -62,6 +63,7 @@ class Sources:
         if len(data) > limit:
             raise Refused(f"{quoted(name)} has more than {limit:,} bytes", "")
         self.files[name] = data
+        self.facts["file", path] = data
         return data
 
     def check_place(self, name: str, path: str) -> None:
@@ -73,7 +75,9 @@ class Sources:
                           f"move it there, or allow its folder: --allow-folder {where} (check, build), or ${ALLOW}")
 
     def exists(self, name: str) -> bool:
-        return os.path.lexists(self.shown(name))
+        path = self.shown(name)
+        found = self.facts["present", path] = os.path.lexists(path)
+        return found
 
     def _missing(self, name: str, path: str) -> tuple:
         if os.path.isdir(path):
@@ -135,7 +139,8 @@ class Sources:
         names = set()
         for name in self._match("", parts):
             real = os.path.realpath(os.path.join(root, name))
-            if os.path.isfile(real):
+            found = self.facts["plain", self.shown(name)] = os.path.isfile(real)
+            if found:
                 if os.path.commonpath([root, real]) != root:
                     raise Refused(f"{quoted(pattern)} matches {quoted(name)}, a link out of the manifest's folder",
                                   "name that file itself")
@@ -163,17 +168,18 @@ class Sources:
 
     def _entries(self, folder: str) -> list:
         """Return [(name, is a real folder)] of *folder*, sorted."""
+        path, found = os.path.join(self.folder or ".", folder), []
         try:
-            with os.scandir(os.path.join(self.folder or ".", folder)) as entries:
-                found = []
+            with os.scandir(path) as entries:
                 for entry in entries:
                     self._scanned += 1
                     if self._scanned > MAX_SCANNED:
                         raise Refused(f"the glob looks at more than {MAX_SCANNED:,} files", "name a folder in it")
                     found.append((entry.name, entry.is_dir(follow_symlinks=False)))
-                return sorted(found)
         except OSError:
-            return []
+            found = []
+        self.facts["folder", path] = found
+        return sorted(found)
 
 
 def is_glob(text: str) -> bool:

@@ -37,6 +37,8 @@ class Manifest:
     settings                ``settings.Settings`` of clawlite.toml, defaults when there is none
     functions               [``signature.Function``] of tools.py, in file order
     sources                 [(name relative to the folder, bytes)] of every file read, sorted
+    facts                   [(kind, path, what was found there)] of all that was looked at: "file" its
+                            bytes, "folder" its entries, "present" and "plain" (a plain file) a bool
     file                    the root document, as the user would open it; folder: where it lies
     """
     name: str
@@ -59,6 +61,7 @@ class Manifest:
     settings: settings.Settings
     functions: list
     sources: list
+    facts: list
     file: str
     folder: str
     problems: Problems = dataclasses.field(repr=False)
@@ -110,6 +113,13 @@ def load(path, allowed=()) -> Manifest:
     Raises ManifestErrors with all problems of all files.
     """
     return _Loader(locate(os.fspath(path)), allowed).load()
+
+
+def _passed_over(file: str) -> list:
+    """Return the names that ``locate`` prefers to *file* in its folder: none of them was there."""
+    name = os.path.basename(file)
+    earlier = NAMES[:NAMES.index(name)] if name in NAMES else ()
+    return [os.path.join(os.path.dirname(file), one) for one in earlier]
 
 
 def locate(path: str) -> str:
@@ -221,6 +231,10 @@ class _Loader:
                               shown(value), "remove the quotes" if isinstance(value, str) and value.isdigit() else "")
         return value
 
+    def _facts(self) -> list:
+        facts = [(kind, path, found) for (kind, path), found in self.sources.facts.items()]
+        return facts + [("plain", path, os.path.isfile(path)) for path in _passed_over(self.file)]
+
     def _manifest(self, metadata: Metadata, heartbeat: int, found: list, extra: settings.Settings,
                   functions: list, uris: dict) -> Manifest:
         def of(kind):
@@ -233,5 +247,5 @@ class _Loader:
             metadata.name, metadata.version, metadata.description or "", metadata.labels or {}, metadata.annotations or {},
             heartbeat, one("Identity"), of("Provider"), of("Channel"), of("Tool"), of("Skill"), one("Memory"),
             one("Sandbox"), of("Policy"), one("Swarm"), one("Telemetry"), of("WorldModel"), extra, functions,
-            sorted(self.sources.files.items()), self.sources.shown(os.path.basename(self.file)),
+            sorted(self.sources.files.items()), self._facts(), self.sources.shown(os.path.basename(self.file)),
             self.sources.folder, self.problems, self.raws.versions, uris)
