@@ -180,6 +180,8 @@ def test_rooms_are_small_and_say_what_they_are(layer):
     for room in sorted((ROOT / "clawlite" / layer).rglob("__init__.py")):
         assert ast.get_docstring(ast.parse(room.read_text())), "%s says nothing" % room.relative_to(ROOT)
         if room.parent.name == layer:
+            flat = [path.name for path in room.parent.glob("*.py") if path != room]
+            assert not flat, "these belong into a room: %s" % flat
             continue
         told = re.search(r"Imports: (.*?)\.\nUsed by: (.*?)\.$", ast.get_docstring(ast.parse(room.read_text())), re.S)
         assert told, '%s does not say "Imports: ...." and "Used by: ...."' % room.relative_to(ROOT)
