@@ -1,6 +1,6 @@
 """Long campaigns: the decoders under many more mutations than `make test` has time for.
 
-Those of whole projects and images are in tests/host: test_fuzzed_projects.py, test_fuzzed_images.py.
+Those of whole projects and images are tests/host/manifest/test_fuzzed_*.py.
 
 `make soak` prints the seed; `make soak SEED=N` repeats a run.  Each campaign counts what it did and fails when it did nothing.
 """

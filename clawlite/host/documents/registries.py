@@ -12,7 +12,7 @@ import tomllib
 from clawlite.core import uri as claw_uri
 from clawlite.core.errors import ClawError, InvalidParams
 from clawlite.host.base import yaml_text
-from clawlite.host.documents import lock
+from clawlite.host.documents import lock, registry
 from clawlite.host.base.document import Document
 from clawlite.host.base.problems import ManifestErrors, one_of, quoted
 from clawlite.host.documents.sources import Refused, Sources
@@ -58,7 +58,9 @@ def pin(sources: Sources, root: str, refresh: bool = False) -> list[str]:
     refresh  fetch all of it, and compare
     Raises ``ClawError`` for what cannot be fetched, is not what was asked for, or has changed; then nothing is written.
     """
-    known = {name: base for name, base in declared(sources).items() if base.startswith("https://")}    # of another the settings say what is wrong
+    # of another URL, and of our own registry in another place, the settings say what is wrong
+    known = {name: base for name, base in declared(sources).items()
+             if base.startswith("https://") and name != registry.NAMESPACE}
     wanted = _wanted(sources, root, known) if known else []
     if not wanted:
         return []

@@ -203,6 +203,14 @@ def test_a_registry_without_tls_is_not_even_asked(tmp_path, acme, monkeypatch):
     assert "expected an https:// URL without a query" in problems(folder)
 
 
+def test_the_registry_in_the_package_is_never_fetched(tmp_path, acme):
+    folder = project(tmp_path, acme, tools=["claw://registry/clawlite/sleep@1.0.0"],
+                     settings='[registries]\nclawlite = "%s"\n' % acme.url)
+    with pytest.raises(ManifestErrors, match="is inside the package"):
+        build.build(str(folder))
+    assert acme.asked == []
+
+
 @pytest.mark.parametrize("line, said", [('acme = "http://h/r"', "an https:// URL without a query"), ('acme = "https://h/r?x"', "without a query"),
                                         ('acme = "https://u@h/r"', "https:// URL"), ("acme = 5", "registries.acme"),
                                         ('clawlite = "https://h"', "is inside the package")])
