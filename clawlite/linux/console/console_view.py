@@ -2,8 +2,9 @@
 import os
 
 from clawlite.core import effect as E
+from clawlite.core.errors import ProviderError
 from clawlite.core.printable import printable
-from clawlite.linux.io.stdio import MAX_LINE
+from clawlite.linux.io.stdio import MAX_LINE, now_ms
 
 
 class People:
@@ -19,6 +20,7 @@ class People:
         self.waits = None               # text of an answer that is not whole, where it waits for that
         self._held = None               # held.Held, where secrets are looked for
         self.thinking = None            # thinking.Thinking, once a model was asked
+        self._repetition = self._request = None     # repetition.Repetition of the answer to that request
 
     def table(self) -> dict:
         """Return {kind of effect: function(effect)} of what a person sees."""
@@ -61,12 +63,32 @@ class People:
 
         Where the answer alone is wanted, and no person watches it come, it waits until it is whole.
         """
+        if effect[1] and self._repeats(effect[1]):
+            return
         if self.waits is not None:
             self.waits = self.waits + effect[1] if effect[1] else self.waits[:-effect[2]]
         elif effect[1]:
             if self.thinking:
                 self.thinking.heard()
             self._show_piece(effect[1])
+
+    def _repeats(self, text: str) -> bool:
+        """End the turn when its answer only repeats itself; return whether it was ended."""
+        shell = self._shell
+        turn = shell.console.turn
+        if turn not in shell.agent.tasks:
+            return False
+        request = turn, shell.remote.connection(turn)
+        if request != self._request:
+            from clawlite.linux.console.repetition import Repetition
+            self._request, self._repetition = request, Repetition()
+        if not self._repetition.add(text):
+            return False
+        self._request = None
+        error = ProviderError("the answer was ended: it only repeated itself",
+                              "ask again in other words, or use another model")
+        shell.agent.cancel(turn, error, now_ms())
+        return True
 
     def release(self):
         """Show what has waited: it is whole."""
