@@ -139,6 +139,15 @@ class Agent:
         while self.later:
             self.drive(*self.later.pop(0), now_ms)
 
+    def afterwards(self, ended, now_ms: int):
+        """Call ``ended(None, None, now_ms)`` when what was left to the shell's loop until now has been carried on: there, and not from here."""
+        if not self.later:
+            ended(None, None, now_ms)
+            return
+        self._last = number = self._last + 1        # a task of no steps; it is not one of ``max_tasks`` that was asked for
+        task = self.tasks[number] = Task(number, (None for _ in ()), ended)
+        self.later.append((task, None, None))
+
     def drive(self, task, value, error, now_ms: int):
         """Hand *value* or *error* to *task*, and carry it on to what it waits for next; nothing, when it has been ended."""
         if task.number not in self.tasks or error == RECEIVE and not task.receives:

@@ -101,14 +101,13 @@ class Calls:
             reply(rpc.result(id, {"acknowledged": False}))
             return
 
-        def tell():                     # after it is on record, before the call's own answer
-            known.told = None
-            reply(rpc.result(id, {"acknowledged": True}))
+        def tell(*_):                   # after it is on record, before the call's own answer
+            if known.told:
+                known.told = None
+                reply(rpc.result(id, {"acknowledged": True}))
         known.told = tell
         self.agent.answer(task, approved, reason or "", now_ms)
-        self.agent.catch_up(now_ms)     # what it comes to is on record before it is acknowledged
-        if known.told:
-            tell()
+        self.agent.afterwards(tell, now_ms)     # what it comes to is on record before it is acknowledged
 
 
 def _refuse(params: dict):

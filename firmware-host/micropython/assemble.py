@@ -29,6 +29,8 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     device.handlers = Handlers(builtin, maker, device.pins)
     wants = _audit(image) if AUDIT in having else None
     if GUARDS in having:
+        from clawlite.core.header import shaped
+        del shaped                      # loaded here, and not in the depth of the guards, for which the stack would not do
         from guarding import Guarding
         device.guarding = Guarding(device, image, folder)
     device.agent = Agent(image, 0, _MAX_TASKS)

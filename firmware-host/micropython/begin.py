@@ -5,6 +5,8 @@ import sys
 
 def begin(device):
     """Start the agent, and what is beside it."""
+    if device.guarding:
+        device.guarding.guard.clean("")         # the secrets are read here: in the depth of a turn the stack would not do for it
     device.agent.start(device.now_ms())
     if "calls.journal" in os.listdir(device.folder):
         from journal import recover

@@ -51,6 +51,8 @@ class Stores:
 
     def methods(self):
         """Return the operator's methods (memory_methods.py)."""
+        from clawlite.core.header import shaped
+        del shaped                      # loaded here, and not in the depth of what reads the section
         from clawlite.core.memory_methods import Memories
         return Memories(self.agent)
 

@@ -1,8 +1,10 @@
 """A board's stack: what stands for it on the unix port, and that what boards do fits into it."""
+import json
 import os
 import pathlib
 import shutil
 import subprocess
+import threading
 
 import pytest
 import slot_board
@@ -11,10 +13,11 @@ from sims import Client, simulated
 
 from clawlite.core.cbor import MAX_DEPTH
 from clawlite.core.errors import ClawError, unexpected
+from clawlite.host.bench import heap
 from clawlite.host.build import build
 from clawlite.host.fit import stack
-from clawlite.host.projects import new
 from clawlite.host.image.image_file import encode
+from clawlite.host.projects import new
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PICO = stack.scaled(stack.PICO)     # of it, a quarter stays free
@@ -133,6 +136,35 @@ def test_a_turn_that_the_stack_does_not_do_for_says_so_and_the_agent_goes_on(mic
     said = done.stdout.decode()
     assert done.returncode == 0 and b"Traceback" not in done.stderr, (said, done.stderr)
     assert "the stack of this device ran out" in said and "bug" not in said + done.stderr.decode() and "Watered for 3 s" in said, said
+
+
+GOLDEN = ROOT / "tests/golden"
+
+
+@pytest.mark.parametrize("name, free", [("gates-console", PICO), ("gates-operator", 9900), ("guarded-console", PICO), ("guarded-operator", PICO),
+                                        ("memory-operator", PICO), ("session-operator", PICO), ("talking-console", PICO)])
+def test_what_the_transcripts_ask_for_fits_into_a_picos_stack(micropython, tree, tmp_path, name, free):
+    """Guards, stores, calls on record, approvals, batches.
+
+    gates-operator needs more than the 9,300 bytes that leave a quarter free, and less than the 12,400 that a Pico has.
+    """
+    script = json.loads((GOLDEN / f"{name}.steps.json").read_text())
+    lines = "".join(argument + "\n" for _, what, argument in script["steps"] if what in ("line", "record") and "slow" not in argument)
+    shutil.copytree(GOLDEN / script["agent"], tmp_path / "agent")
+    done = subprocess.run([micropython, *stack.arguments(free), tree / "start.py", tmp_path / "agent/claw.cbor", *["--stdio"] * name.endswith("operator")],
+                          input=lines.encode(), capture_output=True, timeout=120, env={"MICROPYPATH": f"{tree}:.frozen"})
+    assert done.returncode == 0 and done.stderr == b"" and b"stack" not in done.stdout and len(done.stdout) > 150, done
+
+
+@pytest.mark.parametrize("protocol, made", [row[1:] for row in heap.APIS])
+def test_a_streamed_answer_over_http_fits_into_a_picos_stack(micropython, tree, tmp_path, protocol, made):
+    with heap.Server(*made("The garden is green. " * 10)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        heap.project(str(tmp_path), protocol, server.server_address[1])
+        done = subprocess.run([micropython, *stack.arguments(PICO), tree / "start.py", build.build_beside(str(tmp_path))], input=b"how is it?\n",
+                              capture_output=True, timeout=120, env={"MICROPYPATH": f"{tree}:.frozen", "BOARD_KEY": "key"})
+        server.shutdown()
+    assert done.returncode == 0 and done.stderr == b"" and done.stdout.count(b"The garden is green.") == 10, done
 
 
 def test_a_stack_that_ran_out_is_no_bug_of_ours():

@@ -62,8 +62,8 @@ RARE = {
     "damage": {"image": "_cut _outside", "errors": "ImageError CBORError ImageMismatch StoreError QueryFailed"},
     "handshake": {"session": "Session._initialize Session._level Session.__init__", "calls": "Calls.__init__", "device": "Device.begin_session"},
     "methods": {"rpc": "notification", "session": "Session._other Session._serves Session._refusal Session._not_found Session._beat Session._shutdown",
-                "calls": "Calls.answer", "agent": "Agent.catch_up"},
-    "idempotency_journal": {"idempotency": "Recall.find Recall._shed Recall.check_room"},
+                "agent": "Agent.catch_up Agent.afterwards"},
+    "idempotency_journal": {"idempotency": "Recall._shed Recall.check_room"},
     "refusing": {"session": "Session._batch Session.too_long Session.excuse", "calls": "_refuse", "rpc": "unreadable id_of is_id Batch _parse_other"},
     "taking": {"shedding": "reach", "console": "Console.__init__ Console.greet Console._take Console._begin Console._answer Console.not_text Console.interrupt",
                "history": "History.begin History.restore", "provider_order": "_provider Chain.__init__ Chain.text"},
@@ -85,7 +85,8 @@ RARE = {
 }
 # Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first; and what some lines of a person need, and each of some people.
 STAY = ("faults", "denials", "damage", "escaping")
-FIRST = ("idempotency_record", "policy_preview", "clock", "jsonvalue", "appendlog")        # loaded before what imports them: it would nest
+# Loaded before what imports them: it would nest.
+FIRST = ("idempotency_record", "policy_preview", "clock", "jsonvalue", "appendlog", "tcp", "memories", "conversation", "storelog")
 STAGES = ("request", "incoming", "calling")     # one at a time is in memory (overlays.py)
 WITH_A_STAGE = ("answering", "writing", "spending")         # until the next is loaded
 CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them
@@ -167,9 +168,11 @@ def _load_first(trees: dict) -> None:
     """Let each import in a function be preceded by those of what the module imports in its turn, which would nest in it.
 
     An import takes some 700 bytes of a board's stack, and what imports another one holds them meanwhile.
-    Only of those in FIRST, which import nothing more and which no image lacks (slot.py).
+    Only of those in FIRST: whoever has what imports one has it, too (slot.py).  What they import of FIRST comes before them.
     """
-    needs = {name: [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module in FIRST] for name, tree in trees.items()}
+    direct = {name: [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module in FIRST] for name, tree in trees.items()}
+    # Each stands behind those that it imports itself, and once.
+    needs = {name: list(dict.fromkeys(one for first in found for one in [*direct.get(first, ()), first])) for name, found in direct.items()}
     for tree in trees.values():
         for node in ast.walk(tree):
             for field in ("body", "orelse", "finalbody") if not isinstance(node, ast.Module) else ():

@@ -66,7 +66,8 @@ def imported(tree) -> set:
         elif isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args and isinstance(node.args[0], ast.Constant):
-            if node.func.id == "__import__" or node.args[0].value in firmware.STAGES:       # outline.py and overlays.py write these
+            # outline.py and overlays.py write these; one of FIRST is there for the import behind it, which tells whether it comes along
+            if node.args[0].value in firmware.STAGES or node.func.id == "__import__" and node.args[0].value not in firmware.FIRST:
                 found.add(node.args[0].value)
     return found
 
