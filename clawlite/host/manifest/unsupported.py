@@ -72,7 +72,8 @@ def _provider(manifest, provider) -> None:
 def _tool(manifest, tool) -> None:
     spec = tool.spec
     if spec.mcp_source is not None:
-        manifest.problem(tool, ("mcp_source",), f"MCP servers are {LATER}", hint="remove it", key=True)
+        manifest.problem(tool, ("mcp_source",), f"MCP servers are {LATER}",
+                         hint="remove it, and write the tool in tools.py", key=True)
     if spec.timeout_ms and not can_end(manifest, tool):
         manifest.problem(tool, ("timeout_ms",), f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time", hint=MENDS, key=True)
 

@@ -20,10 +20,11 @@ class MCPSource(Strict):
             return
         if uri.startswith("mcp://"):
             report(("uri",), "the mcp:// scheme is reserved and must not be used",
-                   hint="name the transport: stdio:///PATH or https://HOST/...")
+                   hint="remove mcp_source, and write the tool in tools.py")
         elif uri:
-            report(("uri",), "", "stdio:///PATH or https://HOST/...", quoted(uri), "http:// is for this machine only"
-                   if uri.startswith("http://") else "")
+            why = "http:// is for this machine only" if uri.startswith("http://") else ""
+            report(("uri",), why, "stdio:///PATH or https://HOST/...", quoted(uri),
+                   "remove mcp_source, and write the tool in tools.py")
 
 
 class ToolRetry(Strict):
@@ -49,7 +50,7 @@ class ToolSpec(Strict):
         if "mcp_source" not in value:
             for field in ("description", "input_schema"):
                 if field not in value:
-                    report((), f'{quoted(field)} is missing; a tool without "mcp_source" needs it')
+                    report((), f"{quoted(field)} is missing")
         if value.get("composite") is True and "skill_ref" not in value:
             report((), '"skill_ref" is missing; a composite tool needs the skill that it wraps')
         hints = value.get("annotations")

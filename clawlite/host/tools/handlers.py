@@ -22,7 +22,9 @@ def bind(tools: list, functions: list, problems: Problems) -> None:
         owner = _owner(tool)
         if owner:
             problems.add(tool.told, (), f"the tool {quoted(tool.name)} comes from {owner}, and {FILE} has a function "
-                         f"{function.function} (line {function.line})", hint="rename one of them")
+                         f"{function.function} (line {function.line})",
+                         hint="rename one of them" if tool.spec.mcp_source is None
+                         else "remove mcp_source, and the function answers")
             continue
         tool.function = function
         _compare(tool, function, problems)

@@ -1,0 +1,61 @@
+"""No hint leads into another refusal: what a hint says is done, and nothing is refused."""
+import re
+
+import pytest
+from whole_manifest import MANIFEST, checked
+
+from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.build.build import build_beside
+from host.manifest.test_lint_errors import test_one_problem_with_its_line_and_what_to_do as mistakes
+
+OFFER = re.compile(r'(?:write|did you mean) "?([^\s",]+)')
+CASES = [(old, new) for old, new, _ in mistakes.pytestmark[0].args[1]]
+
+
+def _followed(mistake: str, offer: str) -> list:
+    """Return *mistake* (a value, or "key: value, ...") as it reads once *offer* is in its place."""
+    if mistake.startswith('"'):
+        return ['"%s"' % offer]
+    if ": " not in mistake:             # a key alone, or a reference that is not quoted
+        return [offer + mistake[-1] if mistake.endswith(":") else offer.rpartition("/")[2]]
+    value = re.compile(r"(?<=: )(\"[^\"]*\"|[^,}]+)")
+    return [value.sub(lambda _: offer, mistake, count=1), re.sub(r"\A\w+", offer, mistake)]
+
+
+def _refusals(folder, old: str, new: str) -> list:
+    try:
+        checked(folder, old, new)
+    except ManifestErrors as e:
+        return e.problems
+    return []
+
+
+def test_each_value_that_a_hint_offers_is_taken(tmp_path):
+    """Every mistake of test_lint_errors whose hint offers a value or a key."""
+    followed, refused = 0, []
+    for old, new in CASES:
+        problem = _refusals(tmp_path, old, new)[0]
+        offer = OFFER.search(problem.text())
+        if not offer or offer[1] == "the":
+            continue
+        followed += 1
+        texts = _followed(new, offer[1].rstrip(":?"))
+        outcomes = [_refusals(tmp_path, old, mended) for mended in texts]
+        if all(outcomes):
+            said = [found[0].text() for found in outcomes]
+            refused.append((new, problem.hint, said))
+    assert followed >= 20 and not refused, refused
+
+
+@pytest.mark.parametrize("uri", ["mcp://server/tool", "http://example.com/mcp", "server",
+                                 "https://example.com/mcp"])
+def test_a_tool_of_an_mcp_server_is_mended_by_what_its_hint_says(tmp_path, uri):
+    look = '        description: "Look."\n'
+    with pytest.raises(ManifestErrors) as caught:
+        checked(tmp_path, look, look + '        mcp_source: { uri: "%s" }\n' % uri)
+        build_beside(str(tmp_path))
+    problem, = caught.value.problems
+    assert problem.hint in ("remove mcp_source, and write the tool in tools.py",
+                            "remove mcp_source, and the function answers")
+    checked(tmp_path, "garden", "garden")       # both are done: tools.py has the function
+    build_beside(str(tmp_path))
