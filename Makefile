@@ -46,7 +46,7 @@ run: $(STAMP)           ## start the example agent here; with a model: make run 
 	if [ -t 0 ]; then set -m; fi; $(BIN)/clawlite run $$agent; rc=$$?; [ $$rc = 130 ] || exit $$rc
 
 test: $(STAMP)          ## every test: CPython, Cython, MicroPython
-	@rm -rf $(RESULTS); rc=0; $(MAKE) -s test-ext || rc=1; $(MAKE) -s test-main || rc=1; $(MAKE) -s report; exit $$rc
+	@rm -rf $(RESULTS); rc=0; $(MAKE) -s lint || rc=1; $(MAKE) -s test-ext || rc=1; $(MAKE) -s test-main || rc=1; $(MAKE) -s report; exit $$rc
 
 test-quick: $(STAMP)    ## within half a minute: the core on CPython, the direction of imports, tidiness
 	@CLAWLITE_NO_EXT=1 $(PYTEST) -q --numprocesses $(JOBS) --dist loadfile tests/core tests/test_layers.py tests/test_tidy.py

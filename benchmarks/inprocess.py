@@ -23,7 +23,6 @@ from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads, request
 from clawlite.linux.runtime.shell import Shell
 
-
 STDOUT = os.dup(1)              # an operator's shell takes 0 and 1 over
 
 

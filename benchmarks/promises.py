@@ -33,9 +33,9 @@ def estimate(folder: Path):
     import words32
 
     from clawlite.host.bench import agent
+    from clawlite.host.build.build import build_beside
     from clawlite.host.fit import heap
     from clawlite.host.projects import new
-    from clawlite.host.build.build import build_beside
     board = words32.tree(folder / "tree")
     for name in TEMPLATES:
         new.new(str(folder / name), name, None, None, True)

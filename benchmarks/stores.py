@@ -25,8 +25,8 @@ def text(words: int = 31) -> str:
 
 def opened(folder: str, lasting: bool = False, thrifty: bool = False) -> tuple:
     """Return (stores over *folder*, a semantic store)."""
-    from clawlite.linux.memory.encryption import Boxes
     from clawlite.linux.memory.database import Database
+    from clawlite.linux.memory.encryption import Boxes
     from clawlite.linux.memory.stores import Stores
     os.makedirs(folder, exist_ok=True)
     store = Store(["s", 1, 0, None, None, 0, False, 2, 0, 10, lasting, None, None, None, thrifty, None, None])

@@ -22,8 +22,8 @@ class Run:
     """One agent, whose turns are counted and whose clock can be moved."""
 
     def __init__(self, image: str):
-        from clawlite.linux.io import signals
         from clawlite.linux.files.files import open_image
+        from clawlite.linux.io import signals
         from clawlite.linux.runtime.shell import Shell
         os.dup2(os.pipe()[0], 0)        # an operator who says nothing, and does not go
         self.shell = Shell(open_image(image), os.path.dirname(image), True, signals.catch())

@@ -7,7 +7,7 @@ import sys
 if __package__ in (None, ""):           # started as a file: put the package's parent where imports look
     sys.path[:0] = [__file__.rpartition("/")[0].rpartition("/")[0] or ".."]
 
-from clawlite.command import main       # noqa: E402
+from clawlite.command import main  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -428,7 +428,7 @@ def make_bench(folder: Path) -> Path:
 
 def make_greenhouse(folder: Path) -> Path:
     """Write and build the template in *folder*; return its image."""
-    from clawlite.host.projects import new
     from clawlite.host.build.build import build_beside
+    from clawlite.host.projects import new
     new.new(str(folder), offline=True)
     return Path(build_beside(str(folder)))

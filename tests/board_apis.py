@@ -13,8 +13,8 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-from clawlite.host.firmware import firmware
 from clawlite.host.base.data import boards_dir
+from clawlite.host.firmware import firmware
 
 ROOT = Path(__file__).resolve().parent.parent
 STUBS = ROOT / "build/stubs"

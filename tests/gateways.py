@@ -17,8 +17,8 @@ from line_host import SEED, noisy
 
 from clawlite.core.frame import RECORD
 from clawlite.core.line import Line
-from clawlite.host.firmware.board_files import board_files
 from clawlite.host.build.build import build_beside
+from clawlite.host.firmware.board_files import board_files
 from clawlite.host.sim.sim import Sim
 
 HEAP = "128k"                   # 64-bit words; a whole turn with one tool call

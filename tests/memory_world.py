@@ -3,10 +3,10 @@ import itertools
 
 from clawlite.core.memories import CONVERSATION, GLOBAL, HYBRID, NEVER, RECIPROCAL, Store
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.memory.encryption import Boxes
-from clawlite.linux.memory.workspace_store import Files
 from clawlite.linux.memory.database import Database
+from clawlite.linux.memory.encryption import Boxes
 from clawlite.linux.memory.stores import Stores
+from clawlite.linux.memory.workspace_store import Files
 
 DEFAULTS = dict(type=CONVERSATION, scope=GLOBAL, max_age_s=None, max_entries=None, compaction=NEVER, compacts=False, search=HYBRID,
                 fusion=RECIPROCAL, top_k=10, lasting=False, path=None, max_bytes=None, snapshots=None, saves_wear=False, secret=None, embedding=None)

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from clawlite.host.manifest.conformance import FILE      # noqa: E402
+from clawlite.host.manifest.conformance import FILE  # noqa: E402
 
 CKP = ROOT / "tests" / "ckp"
 

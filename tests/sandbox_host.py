@@ -92,9 +92,9 @@ def main():
         lack(config["faults"])
     from sandboxes import Player, profile
 
-    from clawlite.linux.tools.builtin import Builtins
     from clawlite.linux.sandbox import jobs
     from clawlite.linux.sandbox.engine import Engine
+    from clawlite.linux.tools.builtin import Builtins
     engine = Engine(config["workspace"], config["hidden"], Door, **config.get("more", {}))
     player = Player(engine)
     kinds = {"command": jobs.Command, "function": jobs.Function, "builtin": jobs.Builtin}

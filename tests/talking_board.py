@@ -1,6 +1,7 @@
 """A board whose agent asks a remote provider and keeps its conversation: its project, and what a provider is shown of it."""
-from clawlite.host.build import build
 from llm_server import calls, say
+
+from clawlite.host.build import build
 
 CLAW = '''claw: "0.3.0"
 kind: Claw

@@ -15,9 +15,9 @@ from pathlib import Path
 from run_core_micropython import ROOT, command
 
 from clawlite.core import image as layout
+from clawlite.host.build.build import build_beside
 from clawlite.host.firmware import board_files, firmware, slot
 from clawlite.host.fit import heap as board_heap
-from clawlite.host.build.build import build_beside
 
 HERE = Path(__file__).parent
 NAME = "@micropython/micropython-webassembly-pyscript"

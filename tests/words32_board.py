@@ -17,8 +17,8 @@ class Sink:
 def stand_ins():
     """Load what stands for a board's own modules, where it does."""
     try:
-        import machine
-        import network                  # the unix port has a machine, and no network
+        import machine  # noqa: F401
+        import network  # the unix port has a machine, and no network  # noqa: F401
     except ImportError:
         pass
 
@@ -31,7 +31,7 @@ def ready(path: str):
     device.console.greet()
     device.settle()
     try:
-        import network
+        import network  # noqa: F401
         from wifi import Wifi
         networks = path.rpartition("/")[0] + "/wifi.json"
         with open(networks, "w") as file:

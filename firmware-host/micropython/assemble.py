@@ -104,7 +104,7 @@ def _stores(device, image, folder: str):
 def _bank(rows: list, now_ms):
     """Return the pins: real ones wherever MicroPython has pins, also for those that say how to simulate them."""
     try:
-        from machine import Pin         # the unix port's machine has none
+        from machine import Pin         # the unix port's machine has none  # noqa: F401
     except ImportError:
         from clawlite.core.pins import SimulatedPins
         return SimulatedPins(rows, now_ms)

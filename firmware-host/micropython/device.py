@@ -48,7 +48,7 @@ class Device:
             from clawlite.core.console import Console as first
         if "http" not in image.requires and "https" not in image.requires:     # beside a provider it is a stage of a turn (memory.py)
             from clawlite.core.tools import call
-            first = call
+            first = call  # noqa: F841
         from assemble import assemble
         assemble(self, image, maker, folder, operator)
 

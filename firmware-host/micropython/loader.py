@@ -43,7 +43,7 @@ def _check_network(image):
     if "https" not in image.requires and not (where and where[2]):
         return
     try:
-        import tls
+        import tls      # noqa: F401 (is it there?)
     except ImportError:
         raise ImageMismatch("this board's MicroPython has no TLS", "ask the providers through a gateway: [gateway] in clawlite.toml")
     if not authorities:

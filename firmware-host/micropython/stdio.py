@@ -9,7 +9,7 @@ import struct
 import sys
 import time
 
-from clawlite.core.frame import RECORD, TEXT, TOO_LONG, Framer
+from clawlite.core.frame import TEXT, TOO_LONG, Framer
 from jsontext import dumps
 from memory import drop
 

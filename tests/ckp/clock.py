@@ -11,12 +11,12 @@ from ckp.process import INITIALIZE, World
 from clawlite.core import effect as E
 from clawlite.core.agent import Agent
 from clawlite.core.image import CHANNELS, MEMORY
+from clawlite.core.memory_methods import Memories
 from clawlite.core.meter import Meter
 from clawlite.core.session import Session
 from clawlite.linux.channels.channels import Channels
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.core.memory_methods import Memories
 from clawlite.linux.memory.database import Database
 from clawlite.linux.memory.encryption import Boxes
 from clawlite.linux.memory.stores import Stores

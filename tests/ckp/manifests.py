@@ -15,8 +15,8 @@ from pathlib import Path
 
 import yaml
 
-from clawlite.host.tools import signature
 from clawlite.host.base.problems import Problems
+from clawlite.host.tools import signature
 
 FIXTURE = Path(__file__).with_name("fixture")
 MCP_SERVER = Path(__file__).with_name("world") / "mcp_server.py"

@@ -2,15 +2,15 @@
 import copy
 import json
 
-from clawlite.core import tools, uri
 from clawlite.core import effect as E
+from clawlite.core import tools, uri
 from clawlite.core.errors import ClawError
 from clawlite.core.image import Image
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
-from clawlite.host.base.problems import ManifestErrors
-from clawlite.linux.secrets import secrets
 from clawlite.linux.files.workspace import resolve
+from clawlite.linux.secrets import secrets
 
 MINIMAL = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "minimal-bot"}, "spec": {
     "identity": {"inline": {"personality": "You are a helpful assistant."}},

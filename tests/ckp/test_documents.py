@@ -6,9 +6,9 @@ import pytest
 from ckp.static import MINIMAL
 
 from clawlite.core.tools import SUPERVISED
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
-from clawlite.host.base.problems import ManifestErrors
 
 AUTH = {"secret_ref": "T"}
 PROVIDER = MINIMAL["spec"]["providers"][0]["inline"]

@@ -6,9 +6,10 @@
 """
 import json
 
+from line_wire import Bench, Dice, End, Way
+
 from clawlite.core.line import Line
 from clawlite.core.lineframe import decode
-from line_wire import Bench, Dice, End, Way
 
 SIZES = (1, 20, 59, 60, 61, 200, 1000, 8000)
 LIMIT, BACKLOG = 8192, 32768

@@ -44,8 +44,8 @@ class Kept:
             self.stores = Stores(self._agent, "/disk/memory.log", lambda: self._clock() // 1000 or None, 4096, (loads, dumps))
             return
         from clawlite.linux.io.jsontext import dumps, loads
-        from clawlite.linux.memory.encryption import Boxes
         from clawlite.linux.memory.database import Database
+        from clawlite.linux.memory.encryption import Boxes
         from clawlite.linux.memory.stores import Stores
         if self.stores:
             self.stores.close()

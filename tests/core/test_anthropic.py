@@ -1,11 +1,30 @@
 """core/anthropic: answers, streams and messages.  What both APIs share is tested in test_openai."""
+from test_openai import broken, fuzz
+from wire_samples import (
+    ANTHROPIC_CALLS,
+    ANTHROPIC_CALLS_STREAM,
+    ANTHROPIC_ERROR,
+    ANTHROPIC_START,
+    ANTHROPIC_TEXT,
+    ANTHROPIC_TEXT_BLOCK,
+    ANTHROPIC_TEXT_STREAM,
+    HTML,
+    OPENAI_TEXT,
+    OPENAI_TEXT_STREAM,
+    Message,
+    Result,
+    anthropic_stream,
+    check_portions,
+    events,
+    facts,
+    jsontext,
+    merged,
+    refused,
+)
+
 from clawlite.core.anthropic import Codec
 from clawlite.core.errors import PolicyDenied
 from clawlite.core.wire import MAX_ARGUMENTS, MAX_CALLS
-from test_openai import broken, fuzz
-from wire_samples import (ANTHROPIC_CALLS, ANTHROPIC_CALLS_STREAM, ANTHROPIC_ERROR, ANTHROPIC_START, ANTHROPIC_TEXT, ANTHROPIC_TEXT_BLOCK,
-                          ANTHROPIC_TEXT_STREAM, HTML, OPENAI_TEXT, OPENAI_TEXT_STREAM, Message, Result, anthropic_stream, check_portions,
-                          events, facts, jsontext, merged, refused)
 
 CODEC = Codec(jsontext.loads, jsontext.dumps)
 STOP = (b"message_stop", b"")

@@ -2,12 +2,13 @@
 
 Damage: every truncation, every single bit, and seeded random bytes (an own generator: all runtimes see the same).
 """
+from json_vectors import VECTORS
+from test_json import CODECS, same
+
 from clawlite.core import cbor
 from clawlite.core.encoder import encode
 from clawlite.core.errors import CBORError, ParseError
 from clawlite.core.frame import RECORD, TEXT, TOO_LONG, Framer
-from json_vectors import VECTORS
-from test_json import CODECS, same
 
 RECORDS = (
     [1, "greenhouse", "0.2.0", [["read-file", "Read a file", 3, [0, 1, 1000], True, None, b"\x01\x02" * 5, -5]]],

@@ -1,5 +1,6 @@
 """The console's commands, and questions that wait behind others: what a person reads, on every runtime."""
 import transcripts
+
 from clawlite.core.image import HAS_SIDE_EFFECTS
 from clawlite.core.trace import trace
 

@@ -4,8 +4,8 @@ from clawlite.core.effect import REMEMBER, TELL
 from clawlite.core.errors import InvalidParams, StoreError
 from clawlite.core.history import History
 from clawlite.core.memories import CONVERSATION, KEY_VALUE, PER_CHANNEL, PER_IDENTITY, TRUNCATE
-from clawlite.core.turn import Message
 from clawlite.core.tools import Result
+from clawlite.core.turn import Message
 
 
 class Store:

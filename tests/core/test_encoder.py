@@ -1,8 +1,9 @@
 """core/encoder: what it refuses; test_cbor.py has what it writes."""
+from test_text import GOOD
+
 from clawlite.core import cbor
 from clawlite.core.encoder import encode
 from clawlite.core.errors import CBORError
-from test_text import GOOD
 
 
 def test_encode_depth_one_below_at_and_above():

@@ -1,7 +1,17 @@
 """core/http1: requests are well formed or refused, answers come out the same in any portions."""
-from clawlite.core.http1 import MAX_FIELDS, MAX_HEAD, Response, request
 from test_cbor_fuzz import Random
-from wire_samples import HTML, HTTP_CHUNKED, HTTP_CLOSE, HTTP_LENGTH, check_portions, damaged, events, merged
+from wire_samples import (
+    HTML,
+    HTTP_CHUNKED,
+    HTTP_CLOSE,
+    HTTP_LENGTH,
+    check_portions,
+    damaged,
+    events,
+    merged,
+)
+
+from clawlite.core.http1 import MAX_FIELDS, MAX_HEAD, Response, request
 
 
 def run(data: bytes, close: bool = True) -> list:

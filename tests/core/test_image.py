@@ -3,6 +3,7 @@ import struct
 from binascii import crc32
 
 import transcripts
+
 from clawlite.core import encoder, image_signature
 from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.header import FORMAT, MAX_HEAD

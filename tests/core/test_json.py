@@ -4,8 +4,9 @@ On CPython both decoders are tested, the one of linux and the board's; on MicroP
 """
 import sys
 
-from clawlite.core.errors import ParseError
 from json_vectors import VECTORS
+
+from clawlite.core.errors import ParseError
 
 try:
     import jsontext as board

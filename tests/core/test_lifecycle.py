@@ -1,5 +1,6 @@
 """The agent's lifecycle (CKP 0.2.0, section 8): every state, ERROR and the ways out of it."""
 import transcripts
+
 from clawlite.core import lifecycle, recovery
 from clawlite.core.agent import Agent
 from clawlite.core.effect import CANCEL, EXIT, LOG, RUN

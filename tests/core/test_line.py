@@ -2,7 +2,24 @@
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import RECORD, TEXT, TOO_LONG
 from clawlite.core.line import DOWN, UNSURE, UP, Line
-from clawlite.core.lineframe import ACK, COST, CUT, DATA, HELLO, LONG, LOOSE, MARKED, MORE, OVER, RESET, Splitter, decode, encode, greeted, greeting
+from clawlite.core.lineframe import (
+    ACK,
+    COST,
+    CUT,
+    DATA,
+    HELLO,
+    LONG,
+    LOOSE,
+    MARKED,
+    MORE,
+    OVER,
+    RESET,
+    Splitter,
+    decode,
+    encode,
+    greeted,
+    greeting,
+)
 from clawlite.core.linereceive import RESERVE, Receiver
 from clawlite.core.linesend import MAX_FLIGHT, Sender
 from clawlite.core.linestop import WITHIN_MS, Stop

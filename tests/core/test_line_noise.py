@@ -1,8 +1,9 @@
 """core/line on a noisy wire: no damaged record is acted on, each arrives once and in order; tests/soak has the long version."""
-from clawlite.core.frame import RECORD
-from clawlite.core.lineframe import COST
 from line_wire import Bench, Dice, break_and_mend, converse, record
 from test_line import pair, told, written
+
+from clawlite.core.frame import RECORD
+from clawlite.core.lineframe import COST
 
 OPTIONS = {"plain": False, "limit": 2048, "backlog": 4096}
 

@@ -1,8 +1,23 @@
 """The methods of memory: what is checked, and what the shell is asked."""
 from clawlite.core.effect import ASK, REMEMBER
 from clawlite.core.errors import ClawError, InvalidParams
-from clawlite.core.memories import (CHECKPOINT, CONVERSATION, FTS, GLOBAL, KEY_VALUE, NEVER, PER_CHANNEL, PER_IDENTITY, RECIPROCAL, SEMANTIC,
-                                    SUMMARIZE, TRUNCATE, VECTOR, WINDOW, WORKSPACE)
+from clawlite.core.memories import (
+    CHECKPOINT,
+    CONVERSATION,
+    FTS,
+    GLOBAL,
+    KEY_VALUE,
+    NEVER,
+    PER_CHANNEL,
+    PER_IDENTITY,
+    RECIPROCAL,
+    SEMANTIC,
+    SUMMARIZE,
+    TRUNCATE,
+    VECTOR,
+    WINDOW,
+    WORKSPACE,
+)
 from clawlite.core.memory_methods import Memories, compact
 
 ID = "C1A00000-0000-4000-8000-000000000001"

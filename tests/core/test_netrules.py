@@ -1,8 +1,17 @@
 """core/netrules: one reading of a URL or none, the list of hosts without look-alikes, and what is no public address."""
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.netaddress import address_of, is_loopback, is_public
-from clawlite.core.netrules import (MAX_HOST, MAX_URL, allowed, authority, decide_addresses, decide_host, parse_authority,
-                                    parse_host, parse_url)
+from clawlite.core.netrules import (
+    MAX_HOST,
+    MAX_URL,
+    allowed,
+    authority,
+    decide_addresses,
+    decide_host,
+    parse_authority,
+    parse_host,
+    parse_url,
+)
 
 
 class Rules:

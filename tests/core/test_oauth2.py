@@ -1,10 +1,11 @@
 """Tokens by client credentials on a clock of the test: when one is used again, and when a new one is asked for."""
 import transcripts
 from test_provider import Image, World, meter_of, ok, row
+
 from clawlite.core import effect as E
-from clawlite.core.provider_order import Chain
 from clawlite.core.history import History
 from clawlite.core.oauth2 import encoded
+from clawlite.core.provider_order import Chain
 from clawlite.core.turn import Message
 
 SERVER = [False, "t", 80, "/token", "me", ""]

@@ -1,10 +1,29 @@
 """core/openai, and what core/wire does for both APIs: answers, streams, errors, bounds."""
+from test_cbor_fuzz import Random
+from wire_samples import (
+    ANTHROPIC_CALLS,
+    ANTHROPIC_TEXT_STREAM,
+    HTML,
+    OPENAI_CALLS,
+    OPENAI_CALLS_STREAM,
+    OPENAI_ERROR,
+    OPENAI_TEXT,
+    OPENAI_TEXT_STREAM,
+    OPENAI_USAGE,
+    Message,
+    Result,
+    check_portions,
+    damaged,
+    events,
+    facts,
+    jsontext,
+    merged,
+    openai_stream,
+    refused,
+)
+
 from clawlite.core.openai import Codec
 from clawlite.core.wire import MAX_ARGUMENTS, MAX_CALLS, MAX_TEXT
-from test_cbor_fuzz import Random
-from wire_samples import (ANTHROPIC_CALLS, ANTHROPIC_TEXT_STREAM, HTML, OPENAI_CALLS, OPENAI_CALLS_STREAM, OPENAI_ERROR, OPENAI_TEXT,
-                          OPENAI_TEXT_STREAM, OPENAI_USAGE, Message, Result, check_portions, damaged, events, facts, jsontext, merged,
-                          openai_stream, refused)
 
 CODEC = Codec(jsontext.loads, jsontext.dumps)
 CALLS = [("call_1", "read_soil", {"pot": "caf\u00e9"}, '{"pot":"caf\u00e9"}'), ("call_2", "water", {"seconds": 3}, '{"seconds":3}')]

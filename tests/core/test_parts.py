@@ -1,12 +1,18 @@
 """Small parts of the core: versions, ids, time, text for people, pins, the lifecycle, errors."""
 from clawlite.core import rpc
+from clawlite.core.calls import is_uuid
 from clawlite.core.clock import iso8601
-from clawlite.core.errors import ClawError, InvalidParams, InvalidRequest, SandboxDenied, VersionError
+from clawlite.core.errors import (
+    ClawError,
+    InvalidParams,
+    InvalidRequest,
+    SandboxDenied,
+    VersionError,
+)
 from clawlite.core.handshake import negotiate, parse_version
 from clawlite.core.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
 from clawlite.core.printable import printable
 from clawlite.core.render import call_text, canonical, quote
-from clawlite.core.calls import is_uuid
 
 
 def raised(kind, function, *args):

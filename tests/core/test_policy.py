@@ -1,5 +1,18 @@
 """Policy decisions (CKP 0.2.0, 5.8): first match wins, no match is a denial, paths by whole components."""
-from clawlite.core.policy import ALLOW, APPROVE, AUDIT, DENY, applies, decide, holds, is_within, normalise, paths_of, roots_of, strictest
+from clawlite.core.policy import (
+    ALLOW,
+    APPROVE,
+    AUDIT,
+    DENY,
+    applies,
+    decide,
+    holds,
+    is_within,
+    normalise,
+    paths_of,
+    roots_of,
+    strictest,
+)
 
 
 class Rules:

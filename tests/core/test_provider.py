@@ -1,11 +1,12 @@
 """A remote provider without a network: what goes out, what comes in, what is tried again, and what a person reads."""
 import transcripts
+
 from clawlite.core import effect as E
-from clawlite.core.provider_order import Chain
 from clawlite.core.errors import ClawError, ProviderError, QuotaExceeded
 from clawlite.core.history import History
 from clawlite.core.meter import Meter
 from clawlite.core.provider import CONSTANT, EXPONENTIAL, LINEAR
+from clawlite.core.provider_order import Chain
 from clawlite.core.tools import Result
 from clawlite.core.turn import Message
 

@@ -1,11 +1,29 @@
 """The same request_id gives the same answer (CKP 0.2.0, 9.3.2 ``context.request_id``): bounds, clocks, restarts."""
 from clawlite.core.effect import KEEP
-from clawlite.core.errors import ApprovalDenied, ClawError, InternalError, InvalidParams, InvalidRequest, PolicyDenied, ToolTimeout
-from clawlite.core.image import IDEMPOTENT, READ_ONLY
-from clawlite.core.idempotent_request import Once
-from clawlite.core.idempotency_journal import fingerprint
+from clawlite.core.errors import (
+    ApprovalDenied,
+    ClawError,
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    PolicyDenied,
+    ToolTimeout,
+)
 from clawlite.core.idempotency import KEPT_MS, Recall
-from clawlite.core.idempotency_record import BEGIN, END, GONE, WAIT, age_s, last_of, line, parse, still
+from clawlite.core.idempotency_journal import fingerprint
+from clawlite.core.idempotency_record import (
+    BEGIN,
+    END,
+    GONE,
+    WAIT,
+    age_s,
+    last_of,
+    line,
+    parse,
+    still,
+)
+from clawlite.core.idempotent_request import Once
+from clawlite.core.image import IDEMPOTENT, READ_ONLY
 from clawlite.core.tools import Result
 
 NOW = 1800000000

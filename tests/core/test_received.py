@@ -1,5 +1,6 @@
 """What a connection brings while a board's loop has not yet carried its task on (``Agent.later``)."""
 import transcripts
+
 from clawlite.core.agent import Agent
 from clawlite.core.effect import CLOSE, RECEIVE
 

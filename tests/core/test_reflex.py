@@ -1,6 +1,17 @@
 """Reflex rules: patterns, slots, branches, and honesty."""
 from clawlite.core.errors import PolicyDenied
-from clawlite.core.reflex import ANY, FAILED, INT, NUMBER, OPTIONAL, TEXT, WORD, Reflex, match, words
+from clawlite.core.reflex import (
+    ANY,
+    FAILED,
+    INT,
+    NUMBER,
+    OPTIONAL,
+    TEXT,
+    WORD,
+    Reflex,
+    match,
+    words,
+)
 from clawlite.core.tools import Result
 from clawlite.core.turn import Message
 

@@ -1,7 +1,15 @@
 """core/sse: event streams as the HTML standard has them, in any portions."""
-from clawlite.core.sse import LIMIT, Events
 from test_cbor_fuzz import Random
-from wire_samples import ANTHROPIC_TEXT_STREAM, OPENAI_CALLS_STREAM, check_portions, damaged, events, refused
+from wire_samples import (
+    ANTHROPIC_TEXT_STREAM,
+    OPENAI_CALLS_STREAM,
+    check_portions,
+    damaged,
+    events,
+    refused,
+)
+
+from clawlite.core.sse import LIMIT, Events
 
 # The examples of the standard, 9.2.6.
 EXAMPLES = (

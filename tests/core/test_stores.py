@@ -1,7 +1,8 @@
 """Stores remember the same everywhere: SQLite on a Pi, the log of a board on MicroPython."""
+from store_world import World, record
+
 from clawlite.core.errors import InvalidParams
 from clawlite.core.memories import CHECKPOINT, KEY_VALUE, NEVER, SEMANTIC, TRUNCATE, WINDOW
-from store_world import World, record
 
 MINUTE = 60000
 

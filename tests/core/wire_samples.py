@@ -6,7 +6,7 @@ from clawlite.core.errors import ProviderError
 if sys.implementation.name == "micropython":
     import jsontext
 else:
-    from clawlite.linux.io import jsontext         # noqa: F401
+    from clawlite.linux.io import jsontext  # noqa: F401
 
 
 class Message:

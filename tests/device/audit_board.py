@@ -10,15 +10,16 @@ full    what is said while the flash fills, and when there is room again
 import json
 import os
 import sys
-import vfs
 
 import auditing
 import auditlog
 import auditmend
+import vfs
+from ram_disk import Disk, states
+
 from clawlite.core.effect import LOG
 from clawlite.core.errors import ClawError
 from clawlite.scan.auditline import beginning, digest
-from ram_disk import Disk, states
 
 FOLDER = "/disk/audit-a"
 clock = [1800000000]

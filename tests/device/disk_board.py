@@ -9,9 +9,9 @@ half and whole done, and the board boots from what is on the disk: OUT is [[step
 import json
 import os
 import sys
-import vfs
 from binascii import a2b_base64
 
+import vfs
 from ram_disk import Disk, states
 
 _BLOCK, _BLOCKS = 512, 256

@@ -8,8 +8,8 @@ the log has every record whose append had returned, or that and the next, and ta
 import json
 import os
 import sys
-import vfs
 
+import vfs
 from appendlog import append, read, rewrite, start, walk
 from ram_disk import Disk, states
 

@@ -13,8 +13,9 @@ import json
 import os
 import struct
 import sys
-import vfs
 from binascii import a2b_base64, b2a_base64
+
+import vfs
 
 BLOCK, BLOCKS, PIECE = 4096, 240, 256
 
@@ -102,7 +103,7 @@ def main(what: str, path: str, log: str, script: str = ""):
         builtins.power_moment = lambda: "%s %d" % (log.split("/")[-1], disk.made)      # a tool can tell when it ran
         sys.path[:] = ["", ".frozen", "/lib"]
         del sys.argv[:]
-        execfile("main.py")
+        execfile("main.py")  # noqa: F821
 
 
 main(*sys.argv[1:])

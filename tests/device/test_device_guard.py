@@ -6,10 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from llm_server import Server, calls, say
 
 from clawlite.host.build import build
 from clawlite.host.firmware import firmware
-from llm_server import Server, calls, say
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAP = "240k"                   # results of 7 KB looked at for everything: 64-bit unix port, linked modules

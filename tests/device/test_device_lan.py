@@ -3,8 +3,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from pathlib import Path
 

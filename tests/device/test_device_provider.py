@@ -4,9 +4,9 @@ import os
 import subprocess
 
 import pytest
+from llm_server import FAULTS, Server, calls, say
 
 from clawlite.host.build import build
-from llm_server import FAULTS, Server, calls, say
 
 HEAP = "104k"                   # a streaming turn with one tool call and a 12 KB answer: 64-bit unix port, linked modules
 ANSWER = "The garden is green. " * 600

@@ -5,7 +5,17 @@ import shutil
 import signal
 
 import pytest
-from agents import INITIALIZE, ODD, Agent, board, eventually, linux, make_bench, make_greenhouse, tool_call
+from agents import (
+    INITIALIZE,
+    ODD,
+    Agent,
+    board,
+    eventually,
+    linux,
+    make_bench,
+    make_greenhouse,
+    tool_call,
+)
 
 READY = "bench 1.0.0 is ready. /help lists the commands.\n"
 STATUS = b'{"jsonrpc":"2.0","id":7,"method":"claw.status"}'

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from agents import BOARD, INITIALIZE, ROOT, Agent, board
-
 from asking_boards import made
-from clawlite.core import image as layout
 from llm_server import Server, calls, say
+
+from clawlite.core import image as layout
 
 HERE = Path(__file__).parent
 KEY = "k-canary-7f3a"

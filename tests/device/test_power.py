@@ -21,10 +21,10 @@ from llm_server import Server
 from talking_board import answer, project, shown, turns
 
 import clawlite.core
+from clawlite.host.base.data import firmware_dir
 from clawlite.host.build import build
 from clawlite.host.firmware import firmware
 from clawlite.host.flash import flash
-from clawlite.host.base.data import firmware_dir
 from clawlite.linux.audit import files
 from clawlite.linux.audit.chain import verify
 

@@ -11,10 +11,11 @@ import pytest
 from slot_board import TOOLS, WINDOW, Board, contents_of_any, ready
 
 from clawlite.core.image import Image
-from clawlite.host.bench import agent as bench_agent, heap
+from clawlite.host.bench import agent as bench_agent
+from clawlite.host.bench import heap
+from clawlite.host.build.build import build_beside
 from clawlite.host.firmware import firmware, slot
 from clawlite.host.projects import new
-from clawlite.host.build.build import build_beside
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 AGENTS = ("greenhouse", "gates", "guarded", "least", "memory", "skills")

@@ -8,7 +8,6 @@ import threading
 
 import pytest
 import slot_board
-
 from sims import Client, simulated
 
 from clawlite.core.cbor import MAX_DEPTH

@@ -9,13 +9,14 @@ import pytest
 import words32
 from agents import INITIALIZE, UUID, Agent
 
-from clawlite.host.bench import agent, micropython as bench_micropython
+from clawlite.host.bench import agent
+from clawlite.host.bench import micropython as bench_micropython
 from clawlite.host.boards import boards
-from clawlite.host.firmware import board_files, firmware, slot
-from clawlite.host.fit import heap
-from clawlite.host.projects import new
 from clawlite.host.build.build import build_beside
+from clawlite.host.firmware import board_files, slot
+from clawlite.host.fit import heap
 from clawlite.host.flash.plan import FILES, file_list
+from clawlite.host.projects import new
 
 WITHIN = 0.15
 ABOVE = 0.2                     # too much is the better mistake: a board that holds less still runs

@@ -10,7 +10,23 @@
 
 Nothing here judges a case and nothing talks JSON-RPC: that is play.py.
 """
-import base64, codecs, ctypes, errno, json, os, platform, re, shutil, signal, socket, struct, subprocess, sys, threading, time, uuid
+import base64
+import codecs
+import ctypes
+import errno
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import uuid
 
 AGENT_UID = 65534
 LIBC = ctypes.CDLL(None, use_errno=True)

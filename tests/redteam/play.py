@@ -12,7 +12,27 @@
 
 Exit: 0 every threshold met, 1 not met, 2 bad usage or the agent does not start, 130 interrupted.
 """
-import argparse, base64, collections, concurrent.futures, fnmatch, gzip, json, os, re, resource, shlex, shutil, signal, stat, subprocess, sys, tempfile, threading, time, uuid, zlib
+import argparse
+import base64
+import collections
+import concurrent.futures
+import fnmatch
+import gzip
+import json
+import os
+import re
+import resource
+import shlex
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+import zlib
 
 sys.dont_write_bytecode = True
 import fixtures as fx

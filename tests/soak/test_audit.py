@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linux" / "audit"))
-from test_audit import _project, campaign       # noqa: E402
+from test_audit import _project, campaign  # noqa: E402
 
 pytestmark = pytest.mark.soak
 

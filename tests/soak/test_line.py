@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "core"))
 
-from line_wire import Bench, break_and_mend, converse    # noqa: E402
+from line_wire import Bench, break_and_mend, converse  # noqa: E402
 
 pytestmark = pytest.mark.soak
 

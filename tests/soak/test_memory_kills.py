@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linux" / "memory"))
-from test_memory import campaign, home, image       # noqa: E402, F401
+from test_memory import campaign, home, image  # noqa: E402, F401
 
 pytestmark = pytest.mark.soak
 

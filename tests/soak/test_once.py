@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linux" / "runtime"))
-from test_once import World, campaign, once_image       # noqa: E402, F401
+from test_once import World, campaign, once_image  # noqa: E402, F401
 
 pytestmark = pytest.mark.soak
 

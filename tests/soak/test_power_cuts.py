@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linux" / "runtime"))
-from test_power_cut import image, play, record       # noqa: E402, F401
+from test_power_cut import image, play, record  # noqa: E402, F401
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(not shutil.which("strace"), reason="no strace here (apt-get install strace)")]
 

@@ -6,7 +6,18 @@ The same refusals and bounds as ``yamltext``: duplicate keys, NaN, 32 levels, 20
 import json
 import re
 
-from clawlite.host.base.document import LIST, MAP, MAX_DEPTH, MAX_NODES, SCALAR, Document, Node, decode, refuse, repeated
+from clawlite.host.base.document import (
+    LIST,
+    MAP,
+    MAX_DEPTH,
+    MAX_NODES,
+    SCALAR,
+    Document,
+    Node,
+    decode,
+    refuse,
+    repeated,
+)
 from clawlite.host.base.problems import quoted
 
 _SPACE = re.compile(r"[ \t\n\r]*")

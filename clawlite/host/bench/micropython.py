@@ -11,8 +11,8 @@ import sys
 
 from clawlite.core.errors import ClawError
 from clawlite.host.bench import agent
-from clawlite.host.firmware import firmware, slot
 from clawlite.host.bench.run import spawn
+from clawlite.host.firmware import firmware, slot
 
 HEAP_KIB = 64                   # the target of the project
 MPY_KIB, LOADED_KIB = 56, 24

@@ -81,8 +81,8 @@ class _Agent:
 
 def provider(bench):
     """Yield rows: ``ask`` as a process, bytes of a request, warm turns beside a bare client, and memory after ten of them."""
-    from clawlite.host.projects import new
     from clawlite.host.build.build import build_beside
+    from clawlite.host.projects import new
     with _Server(bench) as server:
         folder = os.path.join(bench.make("provider"), "greenhouse")
         new.new(folder, endpoint="http://127.0.0.1:%d/v1" % server.port)

@@ -5,8 +5,8 @@ The target is what a Pico has, of which a quarter stays free.
 import os
 import subprocess
 
-from clawlite.host.fit import stack as board_stack
 from clawlite.host.bench.micropython import Board
+from clawlite.host.fit import stack as board_stack
 
 STEP, MOST = 100, 24000         # bytes
 _ASK = b"is the soil dry?\n"

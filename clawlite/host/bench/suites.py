@@ -6,8 +6,8 @@ import sys
 import time
 import types
 
-from clawlite.core.errors import ClawError
 from clawlite.core import image as layout
+from clawlite.core.errors import ClawError
 from clawlite.core.header import MAGIC
 from clawlite.host.bench import agent as bench_agent
 from clawlite.host.bench.run import spawn
@@ -124,8 +124,8 @@ def _rule_image(path: str, size: int) -> None:
     from msgspec import convert
 
     from clawlite.host.image import image_file
-    from clawlite.host.policy import folding
     from clawlite.host.models.policy import Rule
+    from clawlite.host.policy import folding
     policy = types.SimpleNamespace(name="bench", spec=types.SimpleNamespace(
         rules=[convert(rule, Rule) for rule in bench_agent.rules(size)]))
     flat = folding.flatten([policy])

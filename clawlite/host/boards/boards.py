@@ -3,9 +3,9 @@ import os
 import re
 
 from clawlite.core.errors import ClawError
-from clawlite.host.boards import profile as board_profile
 from clawlite.host.base.data import boards_dir
 from clawlite.host.base.problems import ManifestErrors, did_you_mean, unwritten
+from clawlite.host.boards import profile as board_profile
 
 FOLDER = "boards"
 

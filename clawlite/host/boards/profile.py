@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from clawlite.host.base.document import MAX_BYTES, Place
-from clawlite.host.models.common import Amount, Count, Name, Strict, Text, text_like
-from clawlite.host.models.walk import convert
 from clawlite.host.base.problems import ManifestErrors, Problem, Problems, did_you_mean, quoted
 from clawlite.host.base.toml_text import TOMLDocument
+from clawlite.host.models.common import Amount, Count, Name, Strict, Text, text_like
+from clawlite.host.models.walk import convert
 
 PIN_KINDS = ("adc", "input", "output", "pwm")           # what clawlite.toml may want of a pin
 MAX_PIN = 65535

@@ -5,11 +5,11 @@ import os
 from clawlite.core.errors import ClawError
 from clawlite.core.header import MAGIC
 from clawlite.core.image_signature import LEAST_KEY
+from clawlite.host.base.problems import unwritten
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import lint_warnings, manifest
-from clawlite.host.base.problems import unwritten
 
 IMAGE = "claw.cbor"
 

@@ -1,9 +1,9 @@
 """``clawlite check``: is it valid CKP, and what of it does this version build?"""
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import lint_warnings, manifest
-from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.manifest.unsupported import LATER
 
 

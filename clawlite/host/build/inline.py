@@ -15,10 +15,10 @@ FILE = "manifest.json"
 
 def compile_inline(manifest: dict) -> bytes:
     """Return the image of *manifest*, signed where this machine has a device key.  Raises ``ClawError``."""
+    from clawlite.host.base.problems import ManifestErrors
     from clawlite.host.build import build
     from clawlite.host.compiler import compiler
     from clawlite.host.manifest import manifest as front
-    from clawlite.host.base.problems import ManifestErrors
     files = [problem for slot, value in sorted(manifest["spec"].items()) for problem in _files(slot, value)]
     if files:
         error = ManifestErrors(files)

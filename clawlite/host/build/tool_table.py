@@ -7,15 +7,15 @@ import json
 
 from clawlite.core import header
 from clawlite.core import image as layout
-from clawlite.core.errors import ImageError
 from clawlite.core import profile as P
 from clawlite.core.defaults import sentence, undeclared
+from clawlite.core.errors import ImageError
+from clawlite.core.policy import ALLOW, APPROVE, DENY
 from clawlite.core.policy_preview import outlook
-from clawlite.core.policy import ACTIONS, ALLOW, APPROVE, DENY
 from clawlite.core.tools import OBSERVER, SUPERVISED
+from clawlite.host.base.kinds import LIMITS
 from clawlite.host.documents import registry
 from clawlite.host.image import inspection
-from clawlite.host.base.kinds import LIMITS
 
 _DECISIONS = ("deny", "ask", "allow", "allow")          # by action; audit-only lets it run
 _HINTS = (("readOnlyHint", layout.READ_ONLY), ("destructiveHint", layout.DESTRUCTIVE), ("idempotentHint", layout.IDEMPOTENT),

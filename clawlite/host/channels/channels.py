@@ -7,9 +7,9 @@ says who may speak to it: the default is an allowlist with nobody on it, so a ch
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.netaddress import address_of, is_loopback
 from clawlite.core.netrules import parse_url
+from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.channels import cron_fields, queues
 from clawlite.host.channels.channel_settings import zone_problem
-from clawlite.host.base.problems import did_you_mean, quoted
 
 LATER = "not supported by this version of clawlite"
 KINDS = {"cli": 0, "cron": 1, "webhook": 2, "telegram": 3, "queue": 4}

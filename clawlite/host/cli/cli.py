@@ -8,8 +8,10 @@ import click
 
 from clawlite import __version__
 from clawlite.core.errors import ClawError
-from clawlite.host.cli import boards as cli_boards, provision, records, ui
+from clawlite.host.cli import boards as cli_boards
+from clawlite.host.cli import provision, records, ui
 from clawlite.host.cli.gateway import gateway
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="clawlite %(version)s")

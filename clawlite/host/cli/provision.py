@@ -12,8 +12,8 @@ from clawlite.host.cli import ui
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def secrets(verb, name, port, folder, as_json):
     """Secrets that a board keeps for itself; set reads the value from stdin, or asks for it without showing it."""
-    from clawlite.host.flash import flash as work
     from clawlite.host.console import provision
+    from clawlite.host.flash import flash as work
     if (name is None) != (verb == "list"):
         raise click.UsageError(f"secrets {verb} {'takes no name' if name else 'NAME'}")
     value = provision.value_of("Value of " + name) if verb == "set" else None
@@ -37,8 +37,8 @@ def wifi(ssid, port, folder, country, is_open, remove, as_json):
 
     The password comes from stdin, or is asked for without being shown.  The board tries its networks in the order in which they came.
     """
-    from clawlite.host.flash import flash as work
     from clawlite.host.console import provision
+    from clawlite.host.flash import flash as work
     if ssid is None and (country or is_open or remove):
         raise click.UsageError("name the network: clawlite wifi SSID")
     password = provision.value_of("Password of " + ssid) if ssid is not None and not is_open and not remove else ""

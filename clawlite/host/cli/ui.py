@@ -3,10 +3,9 @@ import json
 import sys
 
 from clawlite.core.errors import ClawError
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import text as board_text
 from clawlite.host.image import inspection
-from clawlite.host.base.problems import ManifestErrors
-
 
 _MANY_FILES = 8                 # of a folder: more are one line
 

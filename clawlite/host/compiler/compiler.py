@@ -15,18 +15,18 @@ from clawlite.core.pins import KINDS as PIN_KINDS
 from clawlite.core.pins import PULL_DOWN, PULL_UP
 from clawlite.host.channels import channels
 from clawlite.host.documents import registry
+from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES, encode, table, write
 from clawlite.host.manifest import conformance, lint_errors, unsupported
 from clawlite.host.memory import memories
 from clawlite.host.policy import folding, scan_config
 from clawlite.host.providers import provider_order, trust
-from clawlite.host.telemetry import telemetries
-from clawlite.host.tools import sandboxes, skills, world_models
-from clawlite.host.schema.automata import PatternError, compile_pattern
-from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES, encode, table, write
 from clawlite.host.providers.reflexes import compile_reflex
 from clawlite.host.providers.remotes import BACKOFF, MAX_ATTEMPTS
 from clawlite.host.providers.replays import compile_replay
+from clawlite.host.schema.automata import PatternError, compile_pattern
 from clawlite.host.schema.compile import SchemaError, compile_schema
+from clawlite.host.telemetry import telemetries
+from clawlite.host.tools import sandboxes, skills, world_models
 
 MAX_OUTPUT = 65536              # bytes of a tool's result (clawft: results are truncated to 64 KB)
 MAX_ROUNDS = 20                 # rounds of a turn (clawft: max_tool_iterations)

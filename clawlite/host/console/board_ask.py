@@ -3,12 +3,12 @@
 An empty line goes first: what comes back tells an agent from a REPL, which must not be sent a person's sentence.
 """
 from clawlite.core.errors import ClawError
-from clawlite.host.serial import ports
 from clawlite.host.console.line import is_uart
 from clawlite.host.console.log import ConsoleLog
 from clawlite.host.console.screens import MAX_LINE, Plain
 from clawlite.host.console.serial import SerialConsole
 from clawlite.host.console.text import PROMPT
+from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import SerialLine
 
 _QUESTION = b"[y/N] "

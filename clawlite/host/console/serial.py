@@ -9,11 +9,11 @@ import signal
 import time
 
 from clawlite.core.printable import printable
-from clawlite.host.serial import ports
 from clawlite.host.console.line import ReliableWire, asks_time, is_uart, the_time
 from clawlite.host.console.log import ConsoleLog
 from clawlite.host.console.screens import END, KEYS, LEAVE, LINE, open_screen
 from clawlite.host.console.text import PROMPT, PROMPTS, RECORD, TEXT, BoardText
+from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import BAUD, Gone, SerialLine
 
 _OPENED_S = 0.5                 # a board that is silent so long after the port was opened does not boot just then

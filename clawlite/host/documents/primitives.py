@@ -6,14 +6,14 @@ import dataclasses
 
 import msgspec
 
-from clawlite.host.schema import validity
 from clawlite.host.base.document import LinePlace, Place
+from clawlite.host.base.problems import Problems, quoted
+from clawlite.host.documents.references import INLINE_ONLY, Raw
 from clawlite.host.models import KINDS
 from clawlite.host.models.claw import Envelope
 from clawlite.host.models.common import Metadata
 from clawlite.host.models.walk import convert
-from clawlite.host.base.problems import Problems, quoted
-from clawlite.host.documents.references import INLINE_ONLY, Raw
+from clawlite.host.schema import validity
 
 
 @dataclasses.dataclass

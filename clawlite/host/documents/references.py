@@ -8,11 +8,11 @@ import dataclasses
 
 from clawlite.core import uri as claw_uri
 from clawlite.core.errors import InvalidParams
-from clawlite.host.documents import registries, registry
 from clawlite.host.base.document import Place
-from clawlite.host.models import KINDS
 from clawlite.host.base.problems import Problems, did_you_mean, quoted, shown
+from clawlite.host.documents import registries, registry
 from clawlite.host.documents.sources import Refused, Sources, is_glob
+from clawlite.host.models import KINDS
 
 INLINE_ONLY = ("name", "metadata")      # what an inline primitive has beside the fields of its spec
 LISTS = ("providers", "channels", "tools", "skills", "policies", "world_models")    # the other slots hold one entry

@@ -12,9 +12,9 @@ import tomllib
 from clawlite.core import uri as claw_uri
 from clawlite.core.errors import ClawError, InvalidParams
 from clawlite.host.base import yaml_text
-from clawlite.host.documents import lock, registry
 from clawlite.host.base.document import Document
 from clawlite.host.base.problems import ManifestErrors, one_of, quoted
+from clawlite.host.documents import lock, registry
 from clawlite.host.documents.sources import Refused, Sources
 
 SETTINGS = "clawlite.toml"

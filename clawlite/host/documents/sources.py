@@ -13,9 +13,9 @@ import os
 import posixpath
 import re
 
+from clawlite.host.base import yaml_text
 from clawlite.host.base.document import MAX_BYTES, Document
 from clawlite.host.base.problems import ManifestErrors, did_you_mean, quoted
-from clawlite.host.base import yaml_text
 
 MAX_FILES = 1000                    # read for one manifest
 ALLOW = "CLAWLITE_ALLOW_FOLDERS"    # the environment variable with folders, separated as in $PATH

@@ -13,10 +13,10 @@ import os
 
 from clawlite.core.errors import ImageMismatch
 from clawlite.core.image import Image
-from clawlite.host.firmware import firmware, foreign_names, slot
-from clawlite.host.image import inspection
 from clawlite.host.base.data import firmware_dir
 from clawlite.host.base.programs import program
+from clawlite.host.firmware import firmware, foreign_names, slot
+from clawlite.host.image import inspection
 
 SLOT = "/claw-a"
 _CHOOSERS = ("slots", "bootwindow")

@@ -8,13 +8,13 @@ import subprocess
 
 import clawlite.core
 from clawlite.core.errors import ClawError
-from clawlite.host.firmware import cache, foreign_names
 from clawlite.host.base.data import firmware_dir
+from clawlite.host.firmware import cache, foreign_names
 from clawlite.host.firmware.link import Linker, LinkError
 from clawlite.host.firmware.outline import RareError, split
+from clawlite.host.firmware.overlays import part
 from clawlite.host.firmware.rename import rename
 from clawlite.host.firmware.string_table import take_out
-from clawlite.host.firmware.overlays import part
 
 # What every agent needs stands together; the rest is loaded when an image or a moment needs it.  ``base`` is what opens an
 # image: tools.py is compiled before ``core`` is there, while the heap is empty.

@@ -8,8 +8,8 @@ import ast
 import functools
 import importlib.util
 
-from clawlite.host.firmware import firmware, foreign_names
 from clawlite.host.base.data import firmware_dir
+from clawlite.host.firmware import firmware, foreign_names
 
 # {linked module: the parts that must all be there}; the last three come from the board, not from the image.
 GATES = {

@@ -6,18 +6,19 @@
 import dataclasses
 import typing
 
+from clawlite.host.base.document import LinePlace
+from clawlite.host.base.problems import ManifestErrors, Problem, Problems
 from clawlite.host.boards import boards
+from clawlite.host.boards.profile import Ability, Profile
 from clawlite.host.channels import channels
 from clawlite.host.compiler import compiler
 from clawlite.host.documents import registry
 from clawlite.host.firmware import slot
-from clawlite.host.fit import audit, heap as board_heap, pins, stores
+from clawlite.host.fit import audit, pins, stores
+from clawlite.host.fit import heap as board_heap
 from clawlite.host.policy import scan_config
 from clawlite.host.providers import provider_order, trust
 from clawlite.host.tools import world_models
-from clawlite.host.boards.profile import Ability, Profile
-from clawlite.host.base.document import LinePlace
-from clawlite.host.base.problems import ManifestErrors, Problem, Problems
 
 _SHOWN_BOARDS = 6
 _INSTEAD = {"guard-model": "detection: pattern, which looks without a model"}

@@ -3,8 +3,8 @@
 1. A pin is what its profile says.  2. No two names drive one pin.  3. Channels of PWM are fewer than pins that can have one: of those on
 one channel (``pins.pwm_shared``) only one is driven by itself, and no more are than there are channels (``pins.pwm_most``).
 """
-from clawlite.host.boards.profile import Profile, has, shared, span
 from clawlite.host.base.problems import Problems
+from clawlite.host.boards.profile import Profile, has, shared, span
 
 _DRIVEN = ("output", "pwm")
 _AS = {"adc": "read as ADC", "pwm": "driven as PWM", "input": "an input", "output": "an output"}

@@ -10,8 +10,8 @@ import io
 import time
 
 from clawlite.core.errors import ClawError
-from clawlite.host.serial import ports
 from clawlite.host.flash.plan import FOLDERS, RECORD, TOP, Look
+from clawlite.host.serial import ports
 
 _BAUD = 115200
 _ATTEMPTS = 5                   # to come to the raw REPL

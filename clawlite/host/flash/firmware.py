@@ -7,10 +7,10 @@ import re
 import subprocess
 
 from clawlite.core.errors import ClawError
+from clawlite.host.base.programs import program
 from clawlite.host.boards import boards
 from clawlite.host.flash import firmware_file
 from clawlite.host.serial import ports
-from clawlite.host.base.programs import program
 
 MOUNTS = "/proc/self/mounts"
 INFO = "INFO_UF2.TXT"

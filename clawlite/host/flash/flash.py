@@ -8,9 +8,9 @@ from clawlite.core.errors import ClawError
 from clawlite.core.image import Image
 from clawlite.host.boards import boards
 from clawlite.host.build import build
-from clawlite.host.manifest import manifest
 from clawlite.host.firmware.board_files import SLOT, board_files
 from clawlite.host.flash.plan import Contents, Plan, plan
+from clawlite.host.manifest import manifest
 
 OURS = b"# clawlite's own, written by \"clawlite flash\""
 
@@ -29,8 +29,8 @@ def target(port: str = None, folder: str = None, ssh: str = None):
     if ssh is not None:
         from clawlite.host.flash.ssh import Remote
         return Remote(ssh)
-    from clawlite.host.serial import ports
     from clawlite.host.flash.board import Board
+    from clawlite.host.serial import ports
     return Board(ports.choose(port))
 
 

@@ -5,8 +5,8 @@ import shutil
 import zlib
 
 from clawlite.core.errors import ClawError
-from clawlite.host.flash.plan import FOLDERS, RECORD, SLOTS, TOP, Look
 from clawlite.host.base.problems import disk_hint
+from clawlite.host.flash.plan import FOLDERS, RECORD, SLOTS, TOP, Look
 
 _SEALS = (40, 73)               # bytes after the body of an image, unsigned and signed (core/image.py)
 

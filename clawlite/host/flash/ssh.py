@@ -8,7 +8,6 @@
 2. The system's own ``ssh`` does the talking, with the user's own settings, keys and known hosts; one connection a flash.
 """
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -17,13 +16,13 @@ from pathlib import Path
 
 import clawlite.core
 from clawlite.core.errors import ClawError
+from clawlite.host.base.problems import disk_hint
 from clawlite.host.boards import boards
 from clawlite.host.build import build
-from clawlite.host.flash import ssh_remote
-from clawlite.host.image import inspection
 from clawlite.host.firmware.board_files import companions
+from clawlite.host.flash import ssh_remote
 from clawlite.host.flash.plan import Plan, digest
-from clawlite.host.base.problems import disk_hint
+from clawlite.host.image import inspection
 
 PYTHON = (3, 11)
 FOLDER = "clawlite"

@@ -8,8 +8,8 @@ import pty
 import tty
 
 from clawlite.core.frame import RECORD, TEXT, Framer
-from clawlite.host.sim import sim
 from clawlite.host.console.line import typed
+from clawlite.host.sim import sim
 
 _MAX_LINE = 8192
 _PIECE = 4096

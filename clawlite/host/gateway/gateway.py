@@ -9,13 +9,13 @@ import sys
 
 from clawlite.core.errors import ParseError
 from clawlite.core.printable import printable
-from clawlite.host.serial import ports
 from clawlite.host.gateway.device import Device
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.job import dumped, shown
 from clawlite.host.gateway.lan import Listener, Tokens
 from clawlite.host.gateway.serial import SerialPort
 from clawlite.host.gateway.store import Store
+from clawlite.host.serial import ports
 from clawlite.host.sim.sim import registry
 
 MAX_SAID = 4096                 # characters of a question or an answer that the history keeps

@@ -1,10 +1,10 @@
 """What an image holds, for people and for ``--json``."""
-from clawlite.core import header, image as layout
-from clawlite.core import image_signature, memories
+from clawlite.core import header, image_signature, memories
+from clawlite.core import image as layout
 from clawlite.core.errors import ImageError
-from clawlite.core.scan_config import Guards
-from clawlite.core.policy_preview import condition, outlook
 from clawlite.core.policy import ACTIONS
+from clawlite.core.policy_preview import condition, outlook
+from clawlite.core.scan_config import Guards
 from clawlite.core.skill import PREFIX, SHAPE, Skill
 from clawlite.core.skill import skills as core_skills
 from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES

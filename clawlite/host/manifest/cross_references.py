@@ -7,9 +7,9 @@
 """
 from clawlite.core import uri as claw_uri
 from clawlite.core.errors import InvalidParams
-from clawlite.host.models import KINDS
-from clawlite.host.documents.primitives import Raws
 from clawlite.host.base.problems import Problems, did_you_mean, one_of, quoted
+from clawlite.host.documents.primitives import Raws
+from clawlite.host.models import KINDS
 
 EACH = "*"
 # (kind, path in its spec, kind that is named)

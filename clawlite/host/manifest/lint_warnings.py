@@ -12,9 +12,9 @@ import re
 from clawlite.core import profile
 from clawlite.core.netaddress import address_of, is_public
 from clawlite.core.policy import ACTIONS, is_within
+from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.policy import folding
 from clawlite.host.tools import sandbox_warnings, sandboxes, skills, world_models
-from clawlite.host.base.problems import did_you_mean, quoted
 
 _WORD = re.compile(r"[A-Za-z]{2,}(?![A-Za-z]*[|?*{])[^|]*\Z")
 _DECIDES = {"deny": "denies", "require-approval": "asks first for", "audit-only": "allows", "allow": "allows"}

@@ -9,16 +9,16 @@ import dataclasses
 import os
 
 from clawlite.host.base.document import Document, LinePlace, Place
+from clawlite.host.base.problems import ManifestErrors, Problem, Problems, did_you_mean, shown
+from clawlite.host.documents import registries
+from clawlite.host.documents.primitives import Primitive, Raws
+from clawlite.host.documents.references import References
+from clawlite.host.documents.sources import Refused, Sources
+from clawlite.host.manifest import cross_references, settings
 from clawlite.host.models.claw import ClawSpec, Envelope
 from clawlite.host.models.common import Metadata
 from clawlite.host.models.walk import convert
-from clawlite.host.documents.primitives import Primitive, Raws
-from clawlite.host.base.problems import ManifestErrors, Problem, Problems, did_you_mean, shown
-from clawlite.host.documents.references import References
-from clawlite.host.documents import registries
-from clawlite.host.manifest import cross_references, settings
 from clawlite.host.tools import handlers, pin_uses, signature
-from clawlite.host.documents.sources import Refused, Sources
 
 NAMES = ("claw.yaml", "claw.yml", "claw.json")      # looked for in a folder, in this order
 HEARTBEAT_MS = 30_000                               # CKP 9.3.1

@@ -10,19 +10,26 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from clawlite.host.policy.audits import AuditSettings
-from clawlite.host.tools.buses import Bus
-from clawlite.host.channels.channel_settings import Cron, Mqtt, Telegram, Webhook
-from clawlite.host.tools.credentials import Credential
 from clawlite.host.base.document import LinePlace, Place, decode
+from clawlite.host.base.problems import (
+    ManifestErrors,
+    Problems,
+    did_you_mean,
+    one_of,
+    quoted,
+    shown,
+)
+from clawlite.host.base.toml_text import TOMLDocument
+from clawlite.host.channels.channel_settings import Cron, Mqtt, Telegram, Webhook
+from clawlite.host.documents.sources import Refused, Sources, is_glob
 from clawlite.host.memory.memory_settings import Memory
 from clawlite.host.models.common import URI, Money, Name, Strict, Text, text_like
 from clawlite.host.models.walk import convert
-from clawlite.host.base.problems import ManifestErrors, Problems, did_you_mean, one_of, quoted, shown
-from clawlite.host.tools.search_settings import Search
-from clawlite.host.documents.sources import Refused, Sources, is_glob
-from clawlite.host.base.toml_text import TOMLDocument
+from clawlite.host.policy.audits import AuditSettings
 from clawlite.host.providers.trust import TLS, Gateway, authorities
+from clawlite.host.tools.buses import Bus
+from clawlite.host.tools.credentials import Credential
+from clawlite.host.tools.search_settings import Search
 
 FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file

@@ -5,16 +5,15 @@ the thing is built.  An operator's agent (``serve`` over a manifest) is built al
 methods of swarms answer -32601, built-in tools without what they need -32010.
 """
 from clawlite.core.profile import NONE
+from clawlite.host.base.kinds import UNBUILT
 from clawlite.host.boards import boards
 from clawlite.host.channels import channels
 from clawlite.host.documents import registry
 from clawlite.host.memory import memories
 from clawlite.host.providers import remotes
+from clawlite.host.providers.provider_order import BUILTIN_ENDPOINTS
 from clawlite.host.telemetry import telemetries
 from clawlite.host.tools import sandboxes, world_models
-from clawlite.host.providers.provider_order import BUILTIN_ENDPOINTS
-from clawlite.host.base.kinds import UNBUILT
-from clawlite.host.base.problems import quoted
 
 LATER = "not supported by this version of clawlite"
 

@@ -8,9 +8,9 @@
 from clawlite.core import memories
 from clawlite.core.memory_methods import MAX_NUMBERS
 from clawlite.core.policy import is_within, normalise
+from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.providers import provider_order, remotes
 from clawlite.host.tools import sandboxes
-from clawlite.host.base.problems import did_you_mean, quoted
 
 LATER = "not supported by this version of clawlite"
 SCOPES = {None: memories.GLOBAL, "global": memories.GLOBAL, "shared": memories.GLOBAL, "per-identity": memories.PER_IDENTITY,

@@ -1,8 +1,8 @@
 """``[memory]`` of clawlite.toml: what the Memory's stores promise beyond what CKP has fields for (docs/memory.md)."""
 import re
 
-from clawlite.host.models.common import Strict, Text
 from clawlite.host.base.problems import quoted
+from clawlite.host.models.common import Strict, Text
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 

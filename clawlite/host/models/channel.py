@@ -3,8 +3,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.host.models.common import Count, Strict, Text
 from clawlite.host.base.problems import quoted
+from clawlite.host.models.common import Count, Strict, Text
 
 # the one field that each access control mode takes (5.3, normative: a field of another mode is an error)
 MODE_FIELD = {"open": None, "allowlist": "allowed_ids", "pairing": "pairing", "role-based": "roles"}

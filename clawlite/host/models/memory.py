@@ -3,8 +3,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.host.models.common import Count, Duration, Strict, Text
 from clawlite.host.base.problems import quoted
+from clawlite.host.models.common import Count, Duration, Strict, Text
 
 
 class Retention(Strict):

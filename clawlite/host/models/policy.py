@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from clawlite.host.base.problems import shown
 from clawlite.host.models.common import Amount, Count, Duration, Money, Strict, Text
 from clawlite.host.models.tool import HINTS
-from clawlite.host.base.problems import shown
 
 
 class Match(Strict):

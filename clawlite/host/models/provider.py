@@ -1,8 +1,8 @@
 """Provider (CKP 5.2): where completions come from."""
 from typing import Literal
 
-from clawlite.host.models.common import URI, Amount, Count, Ratio, Strict, Text
 from clawlite.host.base.problems import shown
+from clawlite.host.models.common import URI, Amount, Count, Ratio, Strict, Text
 
 Backoff = Literal["exponential", "linear", "constant"]
 

@@ -1,8 +1,8 @@
 """Sandbox (CKP 5.7): where tools run."""
 from typing import Literal
 
-from clawlite.host.models.common import Amount, Strict
 from clawlite.host.base.problems import quoted
+from clawlite.host.models.common import Amount, Strict
 from clawlite.host.schema.validity import pattern_error
 
 # the runtime that a level implies when none is named (0.3.0: SHOULD be inferred)

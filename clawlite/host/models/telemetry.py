@@ -3,8 +3,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.host.models.common import Count, Ratio, Strict, Text
 from clawlite.host.base.problems import quoted
+from clawlite.host.models.common import Count, Ratio, Strict, Text
 
 NEEDED = {"otlp": "endpoint", "webhook": "endpoint", "file": "path", "sqlite": "path"}
 

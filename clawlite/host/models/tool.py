@@ -2,8 +2,8 @@
 import re
 from typing import Any, Literal
 
-from clawlite.host.models.common import Amount, Count, Strict, Text
 from clawlite.host.base.problems import did_you_mean, quoted, shown
+from clawlite.host.models.common import Amount, Count, Strict, Text
 
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _TRANSPORT = re.compile(r"stdio:///.|https://.|http://(localhost|127\.0\.0\.1|\[::1\])([:/]|\Z)")

@@ -15,8 +15,8 @@ from msgspec import Meta
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.netaddress import address_of, is_loopback
 from clawlite.core.netrules import parse_url
-from clawlite.host.models.common import Strict, Text
 from clawlite.host.base.problems import quoted
+from clawlite.host.models.common import Strict, Text
 
 LEAST_SIZE_MB, MOST_SIZE_MB = 8, 1 << 20        # two segments; 1 TiB
 DESTINATIONS = ("file", "sqlite", "webhook", "syslog")

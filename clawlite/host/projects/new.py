@@ -4,9 +4,9 @@ import os
 import re
 
 from clawlite.core.errors import ClawError
+from clawlite.host.base.problems import did_you_mean, unwritten
 from clawlite.host.boards import boards
 from clawlite.host.projects import new_board
-from clawlite.host.base.problems import did_you_mean, unwritten
 from clawlite.host.providers.remotes import endpoint_problem
 
 FOLDER = os.path.join(os.path.dirname(__file__), "templates")

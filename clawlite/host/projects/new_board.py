@@ -3,8 +3,8 @@ import re
 import tomllib
 
 from clawlite.core.errors import ClawError
-from clawlite.host.fit.pins import able_to
 from clawlite.host.boards.profile import Profile, has, span
+from clawlite.host.fit.pins import able_to
 
 _PIN = re.compile(r"^pin = (\d+)$", re.MULTILINE)
 _GATEWAY = """

@@ -10,7 +10,17 @@ import urllib.parse
 from msgspec import structs
 
 from clawlite.core.oauth2 import encoded
-from clawlite.core.provider import ANTHROPIC, BEARER, CONSTANT, EXPONENTIAL, KEY_HEADER, LINEAR, NONE, OAUTH2, OPENAI
+from clawlite.core.provider import (
+    ANTHROPIC,
+    BEARER,
+    CONSTANT,
+    EXPONENTIAL,
+    KEY_HEADER,
+    LINEAR,
+    NONE,
+    OAUTH2,
+    OPENAI,
+)
 from clawlite.host.policy.folding import nano
 
 KINDS = {"openai-compatible": OPENAI, "anthropic-native": ANTHROPIC}

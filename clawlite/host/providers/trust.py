@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.host.providers import provider_order
-from clawlite.host.models.common import Strict, Text
 from clawlite.host.base.problems import quoted
 from clawlite.host.documents.sources import Refused
+from clawlite.host.models.common import Strict, Text
+from clawlite.host.providers import provider_order
 
 MAX_FILE = 65536                # bytes
 MAX_AUTHORITIES, MAX_BYTES = 8, 16384           # of all, as DER: a board reads them at each connection

@@ -4,7 +4,14 @@ A *thread* is a state and what it still needs of the text behind it, so that ``$
 that follows, without looking ahead.  Needs: 0 nothing; 1 a word byte; 2 another byte or the end; 3 the same, but no
 continuation byte (``\\B`` may not hold within a character); 4 a newline and then the end; 5 the end.
 """
-from clawlite.host.schema.automata_nfa import ALWAYS, AT_BOUNDARY, AT_END, AT_LAST_NEWLINE, AT_START, Refusal
+from clawlite.host.schema.automata_nfa import (
+    ALWAYS,
+    AT_BOUNDARY,
+    AT_END,
+    AT_LAST_NEWLINE,
+    AT_START,
+    Refusal,
+)
 
 MAX_STATES = 2048
 _MAX_RAW = 4096                 # states before minimising

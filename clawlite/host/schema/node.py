@@ -4,9 +4,32 @@ import difflib
 from clawlite.host.schema.automata import PatternError
 from clawlite.host.schema.combined import combine
 from clawlite.host.schema.operations import (
-    ABOVE, ALL, ANYTHING, AN_ARRAY, AN_OBJECT, A_NUMBER, A_STRING, BELOW, CONTAINS, ENUM, ITEMS, MATCH, MAXIMUM,
-    MAX_ITEMS, MAX_LENGTH, MAX_MEMBERS, MINIMUM, MIN_ITEMS, MIN_LENGTH, MIN_MEMBERS, MULTIPLE, NAMES, OBJECT,
-    REQUIRED, UNIQUE)
+    A_NUMBER,
+    A_STRING,
+    ABOVE,
+    ALL,
+    AN_ARRAY,
+    AN_OBJECT,
+    ANYTHING,
+    BELOW,
+    CONTAINS,
+    ENUM,
+    ITEMS,
+    MATCH,
+    MAX_ITEMS,
+    MAX_LENGTH,
+    MAX_MEMBERS,
+    MAXIMUM,
+    MIN_ITEMS,
+    MIN_LENGTH,
+    MIN_MEMBERS,
+    MINIMUM,
+    MULTIPLE,
+    NAMES,
+    OBJECT,
+    REQUIRED,
+    UNIQUE,
+)
 from clawlite.host.schema.values import SchemaError, constant, count, number, plain, step, strings
 from clawlite.host.schema.vocabulary import FORMATS, KINDS
 

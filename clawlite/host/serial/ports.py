@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 from clawlite.core.errors import ClawError
+from clawlite.host.base.holders import holders
 from clawlite.host.boards import boards
 from clawlite.host.sim import sim
-from clawlite.host.base.holders import holders
 
 USB_DEVICES = Path("/sys/bus/usb/devices")
 PROC = Path("/proc/self/fd")

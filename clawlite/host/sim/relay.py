@@ -17,8 +17,8 @@ import termios
 import time
 
 from clawlite.core.errors import ClawError
-from clawlite.host.fit.stack import FUNCTIONS
 from clawlite.host.base.holders import openings
+from clawlite.host.fit.stack import FUNCTIONS
 
 _PIECE = 4096
 _AHEAD = 65536                  # bytes of a client's that wait for the board

@@ -15,9 +15,9 @@ import threading
 import tty
 
 from clawlite.core.errors import ClawError
+from clawlite.host.base.programs import program
 from clawlite.host.boards import boards
 from clawlite.host.fit.stack import scaled
-from clawlite.host.base.programs import program
 from clawlite.host.sim.relay import Relay
 
 _HEAP = re.compile(r"[1-9][0-9]{0,9}[kKmM]?\Z")

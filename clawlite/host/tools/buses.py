@@ -14,8 +14,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.host.models.common import Name, Strict, Text
 from clawlite.host.base.problems import one_of, quoted
+from clawlite.host.models.common import Name, Strict, Text
 
 KINDS = ("i2c", "spi", "one-wire")
 OF_TOOLS = {"i2c-transfer": "i2c", "spi-transfer": "spi", "one-wire-read": "one-wire"}

@@ -7,8 +7,8 @@ tool uses which secret; docs/adr/0023.
 """
 import re
 
-from clawlite.host.models.common import Strict, Text
 from clawlite.host.base.problems import one_of, quoted
+from clawlite.host.models.common import Strict, Text
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")

@@ -6,9 +6,9 @@
 3. A tool that nothing answers is valid CKP and cannot be built: ``missing`` says so.
 """
 from clawlite.host.base.document import LinePlace
-from clawlite.host.models.tool import ToolSpec
-from clawlite.host.documents.primitives import Primitive
 from clawlite.host.base.problems import Problems, did_you_mean, quoted
+from clawlite.host.documents.primitives import Primitive
+from clawlite.host.models.tool import ToolSpec
 from clawlite.host.tools.signature import FILE, Function
 
 

@@ -5,11 +5,11 @@ No Sandbox means the most restrictive one this runtime has (CKP 0.2.0, 5.7): lev
 from clawlite.core import profile
 from clawlite.core.automaton import search
 from clawlite.core.policy import normalise
-from clawlite.host.documents import registry
-from clawlite.host.tools import buses, credentials
-from clawlite.host.schema.automata import PatternError
 from clawlite.host.base.kinds import LIMITS
 from clawlite.host.base.problems import quoted
+from clawlite.host.documents import registry
+from clawlite.host.schema.automata import PatternError
+from clawlite.host.tools import buses, credentials
 
 NETWORK = {None: profile.DENY, "deny": profile.DENY, "allowlist": profile.ALLOWLIST, "allow-all": profile.ALLOW_ALL}
 FILES = {None: profile.DENY, "deny": profile.DENY, "read-only": profile.READ_ONLY, "scoped": profile.SCOPED, "full": profile.FULL}

@@ -2,8 +2,8 @@
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.netaddress import address_of, is_loopback
 from clawlite.core.netrules import parse_url
-from clawlite.host.models.common import Strict, Text
 from clawlite.host.base.problems import quoted
+from clawlite.host.models.common import Strict, Text
 
 
 class Search(Strict):

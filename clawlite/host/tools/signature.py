@@ -9,9 +9,9 @@ import dataclasses
 import re
 import warnings
 
-from clawlite.host.schema.annotations import Unsupported, annotation_schema, default_value
 from clawlite.host.base.document import LinePlace, decode
 from clawlite.host.base.problems import ManifestErrors, Problems
+from clawlite.host.schema.annotations import Unsupported, annotation_schema, default_value
 
 FILE = "tools.py"
 MAX_TOOLS = 256

@@ -3,9 +3,9 @@
 1. Only what a skill names is asked, and only on Linux: boards go on without, and a build for one says so.
 2. A model that could never answer is refused here; one that may fail falls back when it does.
 """
+from clawlite.host.base.problems import quoted
 from clawlite.host.providers import provider_order
 from clawlite.host.tools import skills
-from clawlite.host.base.problems import quoted
 
 LATER = "not supported by this version of clawlite"
 GIVEN = {"tool": "string", "arguments": "object", "skill": "string", "predicts": "array", "horizon": "string"}

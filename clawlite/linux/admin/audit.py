@@ -2,14 +2,14 @@
 import os
 
 from clawlite.core.errors import ClawError
-from clawlite.core.scan_config import Guards
 from clawlite.core.image import GUARD
 from clawlite.core.printable import printable
-from clawlite.linux.files import files
-from clawlite.linux.audit.chain import Head, verify
-from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.admin.trace import image_of
+from clawlite.core.scan_config import Guards
 from clawlite.linux.admin.commands import failed
+from clawlite.linux.admin.trace import image_of
+from clawlite.linux.audit.chain import Head, verify
+from clawlite.linux.files import files
+from clawlite.linux.io.jsontext import dumps, loads
 
 USAGE = "usage: clawlite audit [verify | take] [MANIFEST | IMAGE] [--port PORT | --dir DIR] [--last N] [--anchor N:HASH] [--json]"
 HELP = """The audit of an agent: each call, what decided and what came of it.  --last N shows the last N records (20; 0: all).

@@ -4,11 +4,11 @@ import os
 from clawlite.core.clock import iso8601
 from clawlite.core.errors import ClawError
 from clawlite.core.printable import printable
-from clawlite.linux.files import files
-from clawlite.linux.channels.dead_letters import SUFFIX, DeadLetters
-from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.admin.trace import image_of
 from clawlite.linux.admin.commands import failed
+from clawlite.linux.admin.trace import image_of
+from clawlite.linux.channels.dead_letters import SUFFIX, DeadLetters
+from clawlite.linux.files import files
+from clawlite.linux.io.jsontext import dumps
 
 USAGE = "usage: clawlite channels dead [retry NUMBER | drop NUMBER] [MANIFEST | IMAGE] [--json]"
 HELP = """Messages of queues that the agent has given up, because it ended each time that it ran them.

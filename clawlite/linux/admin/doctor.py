@@ -7,9 +7,9 @@ opened.
 import os
 import sys
 
+from clawlite.linux.admin.commands import failed
 from clawlite.linux.admin.doctor_checks import NONE, NOTE, OK, WRONG, Here
 from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.admin.commands import failed
 
 USAGE = "usage: clawlite doctor [--port PORT] [--json]"
 HELP = "What is wrong here, and the command that mends it. Exit code 1 when something is. --port looks at that port."

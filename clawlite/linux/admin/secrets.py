@@ -3,11 +3,11 @@ import os
 import sys
 
 from clawlite.core.errors import ClawError
-from clawlite.linux.files import files
-from clawlite.linux.secrets import encrypted_store, secrets
-from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.admin.trace import image_of
 from clawlite.linux.admin.commands import failed
+from clawlite.linux.admin.trace import image_of
+from clawlite.linux.files import files
+from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.secrets import encrypted_store, secrets
 
 USAGE = "usage: clawlite secrets set NAME | list | remove NAME  [MANIFEST | IMAGE | --agent AGENT] [--json]"
 HELP = """The secrets that an agent keeps for itself, by the names that secret_ref gives.  set reads the value from stdin, or asks for it

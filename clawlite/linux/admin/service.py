@@ -10,9 +10,9 @@ import sys
 
 from clawlite.core.errors import ClawError
 from clawlite.linux.admin import units
+from clawlite.linux.admin.commands import failed
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.admin.commands import failed
 
 USAGE = """usage: clawlite service install [IMAGE] [--tty DEVICE] [--as USER] [--writable DIR] [--dry-run] [--json]
        clawlite service remove NAME [--dry-run] [--json]

@@ -7,13 +7,13 @@ import os
 
 from clawlite.core.calls import is_uuid
 from clawlite.core.errors import ClawError
-from clawlite.core.policy_preview import condition
 from clawlite.core.policy import ACTIONS
+from clawlite.core.policy_preview import condition
 from clawlite.core.printable import printable
 from clawlite.core.trace import told, why_not
+from clawlite.linux.admin.commands import failed
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.admin.commands import failed
 
 USAGE = "usage: clawlite trace [CALL | last] [MANIFEST | IMAGE] [--port PORT | --dir DIR] [--json]"
 HELP = """Why a past tool call of an agent ended as it did: each rule that was looked at, and what decided.

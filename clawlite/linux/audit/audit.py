@@ -116,7 +116,7 @@ class Audit:
 
 def _sender(agent: str, destination: str, target: list) -> tuple:
     """Return (``auditsend.Sender`` for *destination*, function() -> number of the last record that was taken)."""
-    from clawlite.linux.audit.receivers import delivery
     from clawlite.linux.audit.forwarding import Sender, marked
+    from clawlite.linux.audit.receivers import delivery
     folder = state_folder(agent)
     return Sender(folder, delivery(destination, target, agent)), lambda: marked(folder)[0]

@@ -6,10 +6,9 @@
 A syslog acknowledges nothing: a record counts as taken when the socket took it.  One that is too long for a datagram goes without what
 makes it long; its hash still says which record of the files it is.
 """
+import _socket
 import errno
 import os
-
-import _socket
 
 from clawlite.core.errors import ClawError
 from clawlite.linux.io.jsontext import dumps, loads

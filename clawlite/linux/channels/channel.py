@@ -10,9 +10,9 @@ from clawlite.core.image import SKILLS
 from clawlite.core.tools import PERSON
 from clawlite.core.turn import turn
 from clawlite.linux.channels.access import ADMIN, OPEN, PAIRING, VIEWER, Access
-from clawlite.linux.channels.state import State
 from clawlite.linux.channels.channel_turn import Heard, barred, calling, heard
 from clawlite.linux.channels.overlap import QUEUE, Overlap
+from clawlite.linux.channels.state import State
 
 CLI, CRON, WEBHOOK, TELEGRAM, MQTT = range(5)
 KINDS = ("cli", "cron", "webhook", "telegram", "queue")

@@ -9,8 +9,8 @@ lock: a letter changes its state by ``rename`` alone.  3. At most ``MOST`` are k
 import os
 
 from clawlite.core.errors import ClawError
-from clawlite.linux.files.files import is_sealed, sealed
 from clawlite.linux.channels.inbox import sync_names
+from clawlite.linux.files.files import is_sealed, sealed
 from clawlite.linux.io.jsontext import dumps, loads
 
 MOST = 1000

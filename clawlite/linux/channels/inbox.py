@@ -17,7 +17,14 @@ import os
 from collections import deque
 
 from clawlite.core.errors import ClawError
-from clawlite.linux.files.files import append_whole, is_sealed, leads_to, sealed, tell, tell_replaced
+from clawlite.linux.files.files import (
+    append_whole,
+    is_sealed,
+    leads_to,
+    sealed,
+    tell,
+    tell_replaced,
+)
 from clawlite.linux.io.jsontext import dumps, loads
 
 ROOM = 10000                    # messages that are not done

@@ -15,9 +15,9 @@ from collections import deque
 from clawlite.core.errors import ClawError
 from clawlite.core.text import decode_utf8
 from clawlite.linux.channels.dead_letters import SUFFIX, DeadLetters
-from clawlite.linux.files.files import mend
 from clawlite.linux.channels.inbox import MOST_TRIES, REMEMBERED, ROOM, Inbox, Item, digest_of
 from clawlite.linux.channels.overlap import QUEUE
+from clawlite.linux.files.files import mend
 from clawlite.linux.secrets.secrets import resolve, stores
 
 KEEPALIVE_S = 60
@@ -81,7 +81,7 @@ class Mqtt:
         self._client.loop_start()
 
     def _made(self, name: str, clean: bool, secure: bool):
-        from paho.mqtt import client as paho            # which linux/runtime/startup.py has looked for
+        from paho.mqtt import client as paho  # which linux/runtime/startup.py has looked for
         from paho.mqtt.packettypes import PacketTypes
         from paho.mqtt.properties import Properties
         self._paho, self._properties = paho, lambda: Properties(PacketTypes.PUBLISH)

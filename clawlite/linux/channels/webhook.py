@@ -11,11 +11,11 @@ import hmac
 import time
 
 from clawlite.core.errors import ClawError
-from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.secrets.secrets import resolve, stores
-from clawlite.linux.net.http_request import Refused, Request
 from clawlite.linux.channels.seen import Seen
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.net.http_request import Refused, Request
 from clawlite.linux.net.http_server import Server
+from clawlite.linux.secrets.secrets import resolve, stores
 
 WINDOW_S = 300
 MAX_SEEN = 10000                # signatures that are remembered for so long

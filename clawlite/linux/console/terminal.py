@@ -11,7 +11,7 @@ import termios
 from _struct import unpack
 
 try:
-    import _signal as signal            # see linux/io/signals.py
+    import _signal as signal  # see linux/io/signals.py
 except ImportError:
     import signal
 

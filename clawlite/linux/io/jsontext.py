@@ -125,7 +125,7 @@ def loads(data: bytes):
         raise _too_deep(text) from None
     except SystemError:
         # Until 3.12 the C scanner looks its exception up in json.decoder, which nobody has imported, and raises nothing.
-        import json.decoder                                             # noqa: F401
+        import json.decoder  # noqa: F401
         return loads(data)
     except ValueError as error:             # JSONDecodeError, whose name would cost an import
         raise _fault(text, getattr(error, "pos", 0), _expected(getattr(error, "msg", ""))) from None

@@ -14,8 +14,7 @@
 from clawlite.core.effect import SLEEP, TELL
 from clawlite.core.errors import ClawError, ProviderError, QuotaExceeded
 from clawlite.core.exchange import exchange, head, refused, without
-from clawlite.core.memories import VECTOR
-from clawlite.core.memories import ask
+from clawlite.core.memories import VECTOR, ask
 from clawlite.core.provider import KEY_HEADER, NONE, Provider
 
 MAX_TEXTS = 64                  # of one request to the provider

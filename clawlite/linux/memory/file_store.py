@@ -10,11 +10,11 @@ from clawlite.core.errors import ClawError, InvalidParams, StoreError, unexpecte
 from clawlite.core.memories import SUMMARIZE, TRUNCATE
 from clawlite.linux.memory import search
 from clawlite.linux.memory.compaction import REACH, SUMMARY_ENTRIES, SUMMARY_LEAST, WINDOW, notes
+from clawlite.linux.memory.database import failure
 from clawlite.linux.memory.entry import text_of, told
 from clawlite.linux.memory.jsonl import FILE, MAX_BYTES, Lines, Record, known
 from clawlite.linux.memory.partitions import SET_MS
 from clawlite.linux.memory.reading import MAX_ANSWER
-from clawlite.linux.memory.database import failure
 
 _LEAST_DEAD = 64                # entries that a file may have too many
 

@@ -19,8 +19,8 @@ from errno import ENOSPC
 from clawlite.core.cbor import decode
 from clawlite.core.encoder import encode
 from clawlite.core.errors import CBORError
-from clawlite.linux.memory.partitions import BITS
 from clawlite.linux.memory.database import lasting_folder, sync_folder
+from clawlite.linux.memory.partitions import BITS
 
 FILE = "memory.journal"
 MAX_ENTRIES = 512               # that wait in it: as many as are put into the index together

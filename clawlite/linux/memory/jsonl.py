@@ -21,8 +21,8 @@ from stat import S_ISREG
 
 from clawlite.core.errors import ClawError, InvalidParams, StoreError
 from clawlite.linux.files.files import tell
-from clawlite.linux.memory.partitions import KEPT_MS
 from clawlite.linux.memory.database import lasting_folder, sync_folder
+from clawlite.linux.memory.partitions import KEPT_MS
 
 FILE = "conversation.jsonl"
 MAX_BYTES = 16777216

@@ -126,13 +126,13 @@ class Memory:
         name = self._agent.image.agent.name
         files = None
         if any(store.type == WORKSPACE or store.path is not None for store in self._agent.memories().stores):
-            from clawlite.linux.memory.workspace_store import Files
             from clawlite.linux.files.workspace import store_behind
+            from clawlite.linux.memory.workspace_store import Files
             image = self._agent.image
             own = store_behind(image, state_folder(name))
             files = Files(folder_of(name), (own.name, image.workspace) if own else None)
-        from clawlite.linux.secrets import secrets
         from clawlite.linux.memory.encryption import Boxes
+        from clawlite.linux.secrets import secrets
         db = Database(folder_of(name))
         boxes = Boxes(db, name, lambda secret: secrets.resolve(secret, secrets.stores(name)), dumps, loads)
         return Stores(db, self._clock, dumps, loads, boxes, files)

@@ -14,13 +14,13 @@ from binascii import crc32
 from clawlite.core.errors import ClawError, InvalidParams, StoreError, unexpected
 from clawlite.core.memories import CONVERSATION, KEY_VALUE, SUMMARIZE, TRUNCATE, WORKSPACE
 from clawlite.linux.memory import search
+from clawlite.linux.memory.backfill import Lacking
 from clawlite.linux.memory.compaction import REACH, SEARCHED, WINDOW, Compaction
+from clawlite.linux.memory.database import failure, is_full
 from clawlite.linux.memory.entry import text_of, told
 from clawlite.linux.memory.journal import Journal, fold
-from clawlite.linux.memory.backfill import Lacking
 from clawlite.linux.memory.partitions import KEPT, KEPT_MS, Places
 from clawlite.linux.memory.reading import Reading
-from clawlite.linux.memory.database import failure, is_full
 
 BATCH = 512                     # entries of a place between two visits to the index: 2.5 KB are written for each; 3.2 with 256, 29 with 1
 MAX_SAME = 64                   # old values of one key that are kept for the sake of requests

@@ -13,7 +13,13 @@ import os
 import select
 
 from clawlite.core.errors import SandboxDenied
-from clawlite.core.netrules import authority, decide_addresses, decide_host, parse_authority, parse_url
+from clawlite.core.netrules import (
+    authority,
+    decide_addresses,
+    decide_host,
+    parse_authority,
+    parse_url,
+)
 from clawlite.linux.net.connections import BEHIND_PROXY, PIECE, Connection, proxy_for
 from clawlite.linux.net.stream import Cancelled, Failure, Stream, TimedOut, socket, words
 

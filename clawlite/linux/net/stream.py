@@ -11,11 +11,33 @@ import select
 import time
 
 try:                            # the C module under ``socket``, whose selectors and enums cost 7 ms at import
-    from _socket import (AI_NUMERICHOST, EAI_AGAIN, IPPROTO_TCP, SO_ERROR, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY, gaierror,
-                         getaddrinfo, inet_pton, socket)
+    from _socket import (
+        AI_NUMERICHOST,
+        EAI_AGAIN,
+        IPPROTO_TCP,
+        SO_ERROR,
+        SOCK_STREAM,
+        SOL_SOCKET,
+        TCP_NODELAY,
+        gaierror,
+        getaddrinfo,
+        inet_pton,
+        socket,
+    )
 except ImportError:
-    from socket import (AI_NUMERICHOST, EAI_AGAIN, IPPROTO_TCP, SO_ERROR, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY, gaierror,
-                        getaddrinfo, inet_pton, socket)
+    from socket import (
+        AI_NUMERICHOST,
+        EAI_AGAIN,
+        IPPROTO_TCP,
+        SO_ERROR,
+        SOCK_STREAM,
+        SOL_SOCKET,
+        TCP_NODELAY,
+        gaierror,
+        getaddrinfo,
+        inet_pton,
+        socket,
+    )
 
 ADDRESSES = 16                  # of one name that are tried
 _UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)

@@ -15,8 +15,8 @@ from clawlite.core.frame import TOO_LONG
 from clawlite.core.header import MAGIC, MAX_IMAGE
 from clawlite.core.lifecycle import INIT
 from clawlite.core.session import Session
-from clawlite.linux.io import signals
 from clawlite.linux.files.files import image_of
+from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import MAX_LINE, now_ms, open_line
 

@@ -12,7 +12,6 @@ from clawlite.core.image import GENERATOR, HAS_SIDE_EFFECTS, IDEMPOTENT, READ_ON
 from clawlite.core.tools import OBSERVER
 
 
-
 class _All:
     """What everything is in."""
 

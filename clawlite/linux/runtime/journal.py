@@ -12,7 +12,17 @@ import os
 import time
 
 from clawlite.core.errors import ClawError
-from clawlite.core.idempotency_record import BEGIN, END, KEPT_S, WAIT, age_s, last_of, line, parse, still
+from clawlite.core.idempotency_record import (
+    BEGIN,
+    END,
+    KEPT_S,
+    WAIT,
+    age_s,
+    last_of,
+    line,
+    parse,
+    still,
+)
 from clawlite.linux.files.files import leads_to, state_folder, tell_replaced
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -84,7 +94,7 @@ class Journal:
         What others have begun or ended since, as ``calls`` gives it, come before a BEGIN alone; when *key* is among them nothing is written.
         Cost: four system calls, and one more where the end of the file is not this process's own.
         """
-        if not "-" in key and not "." in key:
+        if "-" not in key and "." not in key:
             key = "%s.%s" % (self._own, key)
         try:
             text = dumps(payload)

@@ -75,8 +75,8 @@ class Kept:
     def remember(self, effect: tuple):
         """Carry a REMEMBER effect out."""
         if self._memory is None:
-            from clawlite.linux.memory.memory import Memory
             from clawlite.linux.io.signals import waker
+            from clawlite.linux.memory.memory import Memory
             self._memory = Memory(self._agent, waker(), self._now_ms)
         self._memory.carry_out(effect)
 

@@ -5,8 +5,8 @@ Loaded for images that require ``http`` or ``https`` alone.
 from clawlite.core import effect as E
 from clawlite.core.errors import ClawError, ProviderError
 from clawlite.core.image import NETWORK, WIRE
-from clawlite.linux.runtime.meters import meter
 from clawlite.linux.net.connections import Connections
+from clawlite.linux.runtime.meters import meter
 
 _KEEP = 65536                   # bytes of a conversation: a provider sees that much of what was said before
 

@@ -14,17 +14,17 @@ from clawlite.core.frame import TEXT, TOO_LONG
 from clawlite.core.image import CHANNELS, GUARD, LOCAL, PROVIDERS, TELEMETRY
 from clawlite.core.session import Session
 from clawlite.core.text import decode_utf8
+from clawlite.linux.console.screen import Screen
 from clawlite.linux.files import workspace
-from clawlite.linux.io import signals
 from clawlite.linux.files.files import Log, state_folder
 from clawlite.linux.hardware.handlers import running
+from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads, request
-from clawlite.linux.runtime.persistence import Kept
 from clawlite.linux.io.logline import line as log_line
-from clawlite.linux.console.screen import Screen
-from clawlite.linux.runtime.startup import Starting
-from clawlite.linux.runtime.fast_path import Straight
 from clawlite.linux.io.stdio import MAX_LINE, now_ms, open_line
+from clawlite.linux.runtime.fast_path import Straight
+from clawlite.linux.runtime.persistence import Kept
+from clawlite.linux.runtime.startup import Starting
 
 ABILITIES = ("access", "audit", "buses", "cron", "encryption", "files", "gateway", "guard", "guard-model", "http", "https", "lan", "log", "memory", "messages", "mqtt", "pins", "process", "reflex", "replay", "shell", "telegram", "telemetry", "tools", "tools.py", "web", "webhook")
 MAX_TASKS = 1024

@@ -12,8 +12,8 @@ from clawlite.core.effect import LOG
 from clawlite.core.errors import ClawError
 from clawlite.core.image import MEMORY, WORLDS
 from clawlite.core.lifecycle import ERROR, INIT, STOPPED
-from clawlite.linux.tools import user_tools
 from clawlite.linux.io.stdio import now_ms
+from clawlite.linux.tools import user_tools
 
 _TRACED = 4000                  # characters of a traceback in the log: its end
 

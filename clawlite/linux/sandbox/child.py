@@ -3,17 +3,17 @@
 It speaks to the agent over a socket of its own, in messages: R and r (the end and a part of the result), X (an error),
 Q (a question for the agent's provider); the answer to a question comes as a descriptor of memory.
 """
+import _socket
 import array
 import marshal
 import os
 import signal
 import sys
 
-import _socket
-
 from clawlite.core.errors import ClawError, SandboxDenied
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.sandbox import landlock, limits, namespaces, plan as plans, seccomp, syscalls
+from clawlite.linux.sandbox import landlock, limits, namespaces, seccomp, syscalls
+from clawlite.linux.sandbox import plan as plans
 
 PART = 32768                    # bytes of one message
 

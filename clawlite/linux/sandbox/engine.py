@@ -7,20 +7,29 @@
 4. The agent is made non-dumpable: no process of the same user reads its memory, environment or descriptors from /proc.
 5. ``MAX_CALLS`` run at once, ``MAX_QUEUE`` wait for their turn in the order in which they came, and one more is refused.
 """
+import _socket
 import array
 import os
 import select
 import sys
 
-import _socket
-
-from clawlite.core.errors import ClawError, Denied, InvalidParams, ParseError, ProviderError, QuotaExceeded, SandboxDenied, ToolTimeout
+from clawlite.core.errors import (
+    ClawError,
+    Denied,
+    InvalidParams,
+    ParseError,
+    ProviderError,
+    QuotaExceeded,
+    SandboxDenied,
+    ToolTimeout,
+)
 from clawlite.core.handlers import question
 from clawlite.linux.files.workspace import NOBODY
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.sandbox import plan as plans, spawn
-from clawlite.linux.sandbox.plan_cache import Planned
 from clawlite.linux.io.stdio import now_ms as clock
+from clawlite.linux.sandbox import plan as plans
+from clawlite.linux.sandbox import spawn
+from clawlite.linux.sandbox.plan_cache import Planned
 
 MAX_CALLS = 16
 MAX_QUEUE = 64                  # calls that wait for one of those to end; each holds its arguments

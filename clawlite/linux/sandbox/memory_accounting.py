@@ -19,12 +19,11 @@ counted by the most that it may be:
 What cannot be looked at ends the call: memory of /dev/zero that is shared, a program that its user may run and not read, and descriptors that
 are under way in a socket at two looks.
 """
+import _socket
 import os
 import resource
 import stat
 import time
-
-import _socket
 
 from clawlite.linux.files.mounts import TABLE, unescaped
 from clawlite.linux.sandbox import syscalls

@@ -7,7 +7,8 @@ import fcntl
 import marshal
 import os
 
-from clawlite.linux.sandbox import plan as plans, spawn
+from clawlite.linux.sandbox import plan as plans
+from clawlite.linux.sandbox import spawn
 
 
 class Planned:

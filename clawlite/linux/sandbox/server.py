@@ -9,20 +9,27 @@
 
     python -I -S -c "..." with the agent's socket as stdin; first message: marshal of a dict (spawn.start)
 """
-import fcntl                    # noqa: F401    what a warden or a child uses later, when it may see no file of Python's any more
+import _socket
+import fcntl  # noqa: F401    what a warden or a child uses later, when it may see no file of Python's any more
 import gc
 import marshal
 import os
 import select
 import signal
-import sys
-import warnings                 # noqa: F401
-
-import _socket
+import warnings  # noqa: F401
 
 from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.sandbox import (bubblewrap, cgroups, limits, namespaces, probe, seccomp,
-                                    supervisor, syscalls, watch)
+from clawlite.linux.sandbox import (
+    bubblewrap,
+    cgroups,
+    limits,
+    namespaces,
+    probe,
+    seccomp,
+    supervisor,
+    syscalls,
+    watch,
+)
 
 MAX_MESSAGE = 65536
 MAX_WASTED = 3

@@ -1,10 +1,9 @@
 """The start of the sandbox's server, and what the agent does for its own protection before it: both from the agent's side."""
+import _socket
 import marshal
 import os
 import select
 import sys
-
-import _socket
 
 from clawlite.core.errors import SandboxDenied
 from clawlite.linux.sandbox.plan import PATH, python_folders

@@ -6,21 +6,31 @@ It reads what the tool writes, keeps the time, looks at memory and processes, an
 P (a listening socket for the proxy), O (a part of the output), E (the end).  A closed line to the agent is an order to end.
 The agent's own message is one byte, which lies unread until the warden begins: a line that breaks before tells the agent so (ECONNRESET).
 """
+import _socket
 import array
 import marshal
 import os
 import signal
 import sys
 
-import _socket
-
 from clawlite.linux.files import mounts, quota
 from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.sandbox import (cgroups, child, landlock, limits, memory_accounting, modes,
-                                    names, namespaces, plan as plans, probe, secretfiles, syscalls,
-                                    watch)
+from clawlite.linux.sandbox import (
+    cgroups,
+    child,
+    landlock,
+    limits,
+    memory_accounting,
+    modes,
+    names,
+    namespaces,
+    probe,
+    secretfiles,
+    syscalls,
+    watch,
+)
+from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox.plan import Refused
-
 
 
 def bring(hello: dict):

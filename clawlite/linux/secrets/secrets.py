@@ -13,8 +13,8 @@ import stat
 
 from clawlite.core.errors import ClawError
 from clawlite.core.text import decode_utf8
-from clawlite.linux.secrets import encrypted_store
 from clawlite.linux.files.files import state_folder, write_whole
+from clawlite.linux.secrets import encrypted_store
 
 MAX_VALUE = 8192                # bytes: the longest tokens take some 4 KiB, and a request's head ends at 16
 MAX_NAME = 128

@@ -7,8 +7,8 @@ import _thread
 import os
 
 from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.telemetry.event import shown
 from clawlite.linux.io.worker import Worker
+from clawlite.linux.telemetry.event import shown
 
 WAITING = 4096                  # events in one queue
 CONSOLE, FILE, SQLITE, WEBHOOK, OTLP = range(5)         # host/telemetry/telemetries.py, TYPES

@@ -9,15 +9,15 @@ It speaks as core/handlers.py does, so that the shell knows one of them.
 """
 import os
 
-from clawlite.core.errors import ClawError
-from clawlite.core.image import GENERATOR, HAS_BOARD, MAKER
-from clawlite.core.header import shaped
 from clawlite.core.defaults import undeclared
+from clawlite.core.errors import ClawError
+from clawlite.core.header import shaped
+from clawlite.core.image import GENERATOR, HAS_BOARD, MAKER
 from clawlite.core.policy import paths_of
 from clawlite.core.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
+from clawlite.linux.files.workspace import hidden, make, store_behind
 from clawlite.linux.hardware import buses
 from clawlite.linux.secrets.credentials import Credentials
-from clawlite.linux.files.workspace import hidden, make, store_behind
 
 PROGRAMS = ("exec-shell", "spawn")
 HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message")
@@ -104,8 +104,8 @@ class Work:
         return self._handlers.start(task, tool, arguments, due_ms, now_ms)
 
     def _function(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
-        from clawlite.linux.tools.precheck import check
         from clawlite.linux.sandbox.jobs import Function
+        from clawlite.linux.tools.precheck import check
         check(tool, arguments, self._profile, self._image.automaton, self._image.workspace, self._hidden, self._decided.of(task))
         path, source = self._source
         job = Function(path, source, tool.handler[1], arguments, bool(tool.flags & GENERATOR),
@@ -193,10 +193,9 @@ class Work:
 
     def _sandbox(self):
         if self._engine is None:
-            from clawlite.linux.files.workspace import NOBODY
+            from clawlite.linux.files.workspace import NOBODY, hand_over
             from clawlite.linux.sandbox.engine import Engine
             from clawlite.linux.sandbox.jobs import modules_of
-            from clawlite.linux.files.workspace import hand_over
             proxy = None
             if self._profile.network != DENY:
                 from clawlite.linux.net.egress import Egress
@@ -219,8 +218,8 @@ class Work:
         """Return the ``fetch_search.Search`` that the settings name, or None."""
         if self._search is None:
             return None
-        from clawlite.linux.tools.fetch_search import Search
         from clawlite.linux.secrets.secrets import resolve, stores
+        from clawlite.linux.tools.fetch_search import Search
         endpoint, header, name = self._search
         return Search(endpoint, header, (lambda: resolve(name, stores(self._image.agent.name))) if name else None)
 

@@ -10,8 +10,8 @@ from clawlite.core.errors import ClawError, InvalidParams, ProviderError, Sandbo
 from clawlite.core.http1 import Response, request
 from clawlite.core.netaddress import address_of, is_loopback
 from clawlite.core.netrules import authority, decide_addresses, decide_host, parse_url, refusal
-from clawlite.linux.tools import fetch_page, fetch_search
 from clawlite.linux.net.connections import Connections
+from clawlite.linux.tools import fetch_page, fetch_search
 
 MAX_BODY = 10485760             # bytes of an answer (clawft, web_fetch); what comes after them is not read
 MAX_REDIRECTS = 5

@@ -33,10 +33,10 @@ def _read(path: str, digest: bytes) -> bytes:
 
 def _sha256(data: bytes) -> bytes:
     try:
-        from _sha256 import sha256              # hashlib brings OpenSSL in: 4 ms and 4 MiB for one small file
+        from _sha256 import sha256  # hashlib brings OpenSSL in: 4 ms and 4 MiB for one small file
     except ImportError:
         try:
-            from _sha2 import sha256            # CPython >= 3.12
+            from _sha2 import sha256  # CPython >= 3.12
         except ImportError:
             from hashlib import sha256
     return sha256(data).digest()

@@ -1,7 +1,7 @@
 """Stands before MicroPython's ``time`` on a board whose clock nobody has set: it begins in 2021, as on rp2, until ``machine.RTC`` sets it."""
 import os
 
-from utime import *
+from utime import *  # noqa: F403
 from utime import mktime, ticks_diff, ticks_ms
 
 _BEGUN = ticks_ms()

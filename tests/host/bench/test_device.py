@@ -11,7 +11,8 @@ from sims import needs_micropython, needs_mpy_cross
 from ssh_server import Server, needs_sshd
 
 from clawlite.core.errors import ClawError
-from clawlite.host.bench import bench, device, run as bench_run
+from clawlite.host.bench import bench, device
+from clawlite.host.bench import run as bench_run
 from clawlite.host.image import inspection
 from clawlite.host.sim.sim import Sim
 

@@ -11,13 +11,15 @@ from agents import clawlite
 
 from clawlite.core import image as layout
 from clawlite.core.errors import ClawError
-from clawlite.host.boards import boards, profile as board_profile, text as board_text
+from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.boards import boards
+from clawlite.host.boards import profile as board_profile
+from clawlite.host.boards import text as board_text
 from clawlite.host.build import build, check
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import manifest
 from clawlite.host.tools import sandboxes
-from clawlite.host.base.problems import ManifestErrors
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = ["esp32", "esp32-c3", "esp32-c6", "esp32-s3", "esp32-s3-psram", "linux", "pico", "pico-w", "pico2", "pico2-w",

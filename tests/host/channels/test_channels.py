@@ -3,10 +3,10 @@ import pytest
 from channel_world import project
 
 from clawlite.core.image import CHANNELS
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
-from clawlite.host.base.problems import ManifestErrors
 from clawlite.linux.files.files import image_of
 
 CRON = {"type": "cron", "transport": "polling", "trigger": {"schedule": "30 7 * * MON-FRI"}}

@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from clawlite.host.build import build, check
 from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.build import build, check
 
 SWARM = {"topology": "leader-worker", "coordination": {"message_passing": "queue", "backend": "sqlite-wal", "concurrency": {
     "max_parallel": 4, "sequential_within_agent": True}}, "aggregation": {"strategy": "leader-decides", "cost_aware": True, "timeout_ms": 600000},

@@ -8,10 +8,10 @@ from clawlite.core.automaton import search
 from clawlite.core.image import Image
 from clawlite.core.profile import Profile
 from clawlite.core.schema import check
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.documents import registry
 from clawlite.host.manifest import manifest
-from clawlite.host.base.problems import ManifestErrors
 
 PROCESS = {"level": "process", "capabilities": {"filesystem": {"mode": "scoped", "mount_paths": [{"path": "/workspace", "permissions": "rw"}]},
                                                 "shell": {"mode": "full"}}}

@@ -9,10 +9,10 @@ import pytest
 import trustme
 
 from clawlite.core.errors import ClawError
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build
 from clawlite.host.documents import lock, registries
 from clawlite.host.manifest import manifest
-from clawlite.host.base.problems import ManifestErrors
 
 POLICY = """claw: "0.3.0"
 kind: Policy

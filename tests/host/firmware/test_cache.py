@@ -4,8 +4,9 @@ import os
 import pytest
 from sims import needs_mpy_cross
 
-from clawlite.host.firmware import cache as firmware_cache, firmware
 from clawlite.host.base.programs import program
+from clawlite.host.firmware import cache as firmware_cache
+from clawlite.host.firmware import firmware
 
 
 @pytest.fixture

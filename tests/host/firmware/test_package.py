@@ -14,7 +14,8 @@ from sims import needs_micropython, needs_mpy_cross
 from slot_board import TOOLS, project
 
 from clawlite.core.errors import ClawError
-from clawlite.host.firmware import firmware, package as firmware_package
+from clawlite.host.firmware import firmware
+from clawlite.host.firmware import package as firmware_package
 from clawlite.host.firmware.board_files import board_files
 
 pytestmark = needs_mpy_cross

@@ -7,9 +7,9 @@ from sims import needs_mpy_cross
 from clawlite.core import gateway, ledger
 from clawlite.core import image as layout
 from clawlite.host.boards import boards
+from clawlite.host.build.build import build_beside
 from clawlite.host.firmware import firmware, slot
 from clawlite.host.firmware.board_files import board_files
-from clawlite.host.build.build import build_beside
 
 # {(who imports, what): why it does so only where the part is there}.  A new one is looked at, and comes here.
 DOORS = {

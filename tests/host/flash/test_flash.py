@@ -19,7 +19,8 @@ from sims import Client, needs_micropython, needs_mpy_cross
 from slot_board import TOOLS, project
 
 from clawlite.core.errors import ClawError
-from clawlite.host.flash import board as flash_board, flash
+from clawlite.host.flash import board as flash_board
+from clawlite.host.flash import flash
 from clawlite.host.flash.folder import Folder, is_whole
 from clawlite.host.flash.plan import Contents, Look, digest, file_list, newest, plan, record
 from clawlite.host.sim.sim import Sim

@@ -8,10 +8,10 @@ from sims import needs_micropython, needs_mpy_cross
 from slot_board import TOOLS, project
 
 from clawlite.core.errors import ClawError
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build
 from clawlite.host.flash import flash
 from clawlite.host.flash.folder import Folder
-from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.sim.sim import Sim
 
 pytestmark = needs_mpy_cross

@@ -10,7 +10,8 @@ from ssh_server import command
 
 from clawlite.core.errors import ClawError
 from clawlite.host.boards import boards
-from clawlite.host.flash import firmware as flash_firmware, firmware_file
+from clawlite.host.flash import firmware as flash_firmware
+from clawlite.host.flash import firmware_file
 from clawlite.host.serial import ports
 from clawlite.host.sim.sim import Sim
 

@@ -12,8 +12,9 @@ from gateways import KEY, Peer, project
 from llm_server import FAULTS, Server, calls, say
 
 from clawlite.core.errors import ClawError
+from clawlite.host.gateway import device, http, lan
 from clawlite.host.gateway import gateway as gateways
-from clawlite.host.gateway import device, http, lan, store as gateway_store
+from clawlite.host.gateway import store as gateway_store
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.store import Store
 

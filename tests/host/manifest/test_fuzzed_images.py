@@ -25,8 +25,8 @@ from clawlite.core import image as layout
 from clawlite.core.errors import ImageError
 from clawlite.host.cli import standalone
 from clawlite.host.compiler import compiler
-from clawlite.host.manifest import manifest
 from clawlite.host.image.image_file import RAW, table, write
+from clawlite.host.manifest import manifest
 from clawlite.linux.files import files
 
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))

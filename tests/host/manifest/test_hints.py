@@ -2,11 +2,11 @@
 import re
 
 import pytest
-from whole_manifest import MANIFEST, checked
+from host.manifest.test_lint_errors import test_one_problem_with_its_line_and_what_to_do as mistakes
+from whole_manifest import checked
 
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build.build import build_beside
-from host.manifest.test_lint_errors import test_one_problem_with_its_line_and_what_to_do as mistakes
 
 OFFER = re.compile(r'(?:write|did you mean) "?([^\s",]+)')
 CASES = [(old, new) for old, new, _ in mistakes.pytestmark[0].args[1]]

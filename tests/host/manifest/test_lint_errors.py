@@ -5,8 +5,8 @@ One whole manifest, in which a piece of text is replaced.
 import pytest
 from whole_manifest import MANIFEST, checked, line_of
 
-from clawlite.host.build import check
 from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.build import check
 
 
 def test_the_manifest_itself_is_right(tmp_path):

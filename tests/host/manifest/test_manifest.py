@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from clawlite.host.base.problems import MAX_SHOWN, ManifestErrors
 from clawlite.host.documents import registry, sources
 from clawlite.host.manifest import manifest
 from clawlite.host.models.tool import HINTS
-from clawlite.host.base.problems import MAX_SHOWN, ManifestErrors
 
 MINIMAL = """\
 claw: "0.2.0"

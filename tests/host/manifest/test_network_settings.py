@@ -5,9 +5,9 @@ import pytest
 
 from clawlite.core.image import LOCAL, SANDBOX, Image
 from clawlite.core.profile import Profile
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import lint_errors, lint_warnings, manifest
-from clawlite.host.base.problems import ManifestErrors
 
 ENDPOINT = "http://192.168.1.5:8080/search?format=json&q={query}"
 

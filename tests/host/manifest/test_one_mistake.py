@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import check
 from clawlite.host.projects import new
-from clawlite.host.base.problems import ManifestErrors
 
 FILES = ("claw.yaml", "policy.yaml", "tools/water.yaml", "tools/read-soil.yaml", "clawlite.toml", "reflex.toml")
 KEY = re.compile(r'(?m)(?<![\w"])([a-z][a-z_]{2,})(?=:(?:\s|$)| = )')

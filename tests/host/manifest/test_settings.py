@@ -4,10 +4,10 @@ import re
 import pytest
 from agents import ROOT
 
-from clawlite.host.manifest import settings
 from clawlite.host.base.problems import ManifestErrors, Problems
-from clawlite.host.documents.sources import Sources
 from clawlite.host.base.toml_text import TOMLDocument
+from clawlite.host.documents.sources import Sources
+from clawlite.host.manifest import settings
 
 FULL = """\
 # the greenhouse

@@ -1,19 +1,19 @@
 """The Memory of a manifest: what becomes of it in an image, and what is refused by name."""
 import json
+from pathlib import Path
 
 import pytest
 from agents import clawlite
 from cddl_verifier import validate
-from pathlib import Path
 
 from clawlite.core import memories
 from clawlite.core.errors import ImageError
 from clawlite.core.image import CONTEXT, MEMORY, Image
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import manifest
-from clawlite.host.base.problems import ManifestErrors
 
 EMBEDDING = {"provider_ref": "provider-0", "model": "embed", "dimensions": 3}
 ROOT = Path(__file__).resolve().parents[3]

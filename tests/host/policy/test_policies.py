@@ -8,9 +8,9 @@ from clawlite.core import tools as pipeline
 from clawlite.core.agent import Agent
 from clawlite.core.errors import ClawError
 from clawlite.core.image import Image
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import lint_warnings, manifest
-from clawlite.host.base.problems import ManifestErrors
 
 HANDLERS = "".join(f"def {name}(path: str = '') -> str:\n    \"\"\"Do it.\"\"\"\n    return 'ran'\n\n\n" for name in ("one", "two", "three"))
 

@@ -8,8 +8,8 @@ import pytest
 from clawlite.core.errors import ClawError
 from clawlite.host.boards import boards
 from clawlite.host.build import build
-from clawlite.host.projects import new, new_board
 from clawlite.host.build.check import check
+from clawlite.host.projects import new, new_board
 
 
 def clawlite(*arguments, cwd) -> subprocess.CompletedProcess:

@@ -9,13 +9,13 @@ import urllib.parse
 import anthropic
 import openai
 import pytest
+from llm_server import FAULTS, HTML, MODEL, PATHS, Server, calls, error, say
 
 from clawlite.core import anthropic as anthropic_codec
 from clawlite.core import http1
 from clawlite.core import openai as openai_codec
 from clawlite.core.errors import ProviderError
 from clawlite.linux.io import jsontext
-from llm_server import FAULTS, HTML, MODEL, PATHS, Server, calls, error, say
 
 TOOL = {"type": "object", "properties": {"path": {"type": "string"}}}
 ASK = {"model": MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": "Hi"}]}

@@ -4,9 +4,9 @@ import json
 import pytest
 
 from clawlite.core.image import Image
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import lint_warnings, manifest
-from clawlite.host.base.problems import ManifestErrors
 
 RULES = [{"id": "all", "action": "allow", "scope": "all"}]
 

@@ -6,9 +6,9 @@ import trustme
 from asking_boards import made
 
 from clawlite.core import image as layout
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build
 from clawlite.host.providers import trust
-from clawlite.host.base.problems import ManifestErrors
 
 HTTPS = "https://model.example/v1"
 

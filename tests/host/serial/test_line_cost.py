@@ -8,10 +8,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "core"))
 
-from clawlite.core.frame import RECORD              # noqa: E402
-from clawlite.core.line import UP as UP_EVENT, Line     # noqa: E402
-from clawlite.core.lineframe import ACK, encode     # noqa: E402
-from line_wire import Bench                         # noqa: E402
+from line_wire import Bench  # noqa: E402
+
+from clawlite.core.frame import RECORD  # noqa: E402
+from clawlite.core.line import UP as UP_EVENT  # noqa: E402
+from clawlite.core.line import Line
+from clawlite.core.lineframe import ACK, encode  # noqa: E402
 
 HOST_WINDOW = 4096
 DOWN, UP = 0, 1                 # to the board, to the host

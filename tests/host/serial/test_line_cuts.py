@@ -1,5 +1,4 @@
 """core/line over a wire that is cut at any offset, for good or for a while: each record arrives, or its sender is told."""
-import json
 import sys
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "core"))
 
-from line_damage import LIMIT, SIZES, Served, left_open, request          # noqa: E402
+from line_damage import LIMIT, SIZES, Served, left_open, request  # noqa: E402
 
 # Which way; where, in bytes that went it since the beginning; for how long, ms; what comes then.
 CUTS = st.lists(st.tuples(st.booleans(), st.integers(0, 3000), st.integers(0, 1500), st.binary(max_size=40)), max_size=6)

@@ -11,10 +11,10 @@ import pytest
 from agents import Agent, clawlite, eventually, linux, without_root_rights
 from sims import needs_micropython, simulated
 
-from clawlite.host.serial import ports
-from clawlite.host.sim import sim
 from clawlite.host.base.holders import holders
+from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import open_port
+from clawlite.host.sim import sim
 from clawlite.host.sim.sim import Sim
 
 

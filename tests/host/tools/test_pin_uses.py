@@ -5,10 +5,10 @@ import pytest
 
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
-from clawlite.host.manifest import manifest
-from clawlite.host.tools import pin_uses
 from clawlite.host.base.problems import ManifestErrors, Problems
+from clawlite.host.manifest import manifest
 from clawlite.host.manifest.settings import Pin
+from clawlite.host.tools import pin_uses
 
 PINS = [Pin("soil", 26, "adc"), Pin("door", 3, "input"), Pin("pump", 15, "output"), Pin("lamp", 16, "pwm")]
 KINDS = {"adc": ADC, "input": INPUT, "output": OUTPUT, "pwm": PWM}

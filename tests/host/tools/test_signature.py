@@ -3,8 +3,8 @@ import textwrap
 
 import pytest
 
-from clawlite.host.tools import signature
 from clawlite.host.base.problems import Problems
+from clawlite.host.tools import signature
 
 
 def read(text):

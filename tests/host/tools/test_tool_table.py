@@ -5,8 +5,8 @@ import pytest
 from agents import clawlite
 from run_core_micropython import ROOT
 
-from clawlite.core.errors import ImageError
 from clawlite.core.defaults import DEFAULTS
+from clawlite.core.errors import ImageError
 from clawlite.host.base import yaml_text
 from clawlite.host.build import tool_table
 from clawlite.host.documents import registry

@@ -218,7 +218,7 @@ def test_a_segment_with_a_damaged_end_goes_with_the_next_one(tmp_path, monkeypat
 def test_a_process_that_was_killed_between_the_record_and_the_head_has_lost_neither(tmp_path):
     store = _store("file", tmp_path)
     store.append(_make({"k": 0}), NOW)
-    put, store._put = store._put, lambda head: None
+    store._put = lambda head: None
     store.append(_make({"k": 1}), NOW)
     store.close()
     other = _store("file", tmp_path)

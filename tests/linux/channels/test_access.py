@@ -1,7 +1,19 @@
 """Who may say what on a channel: every mode, every role, and each bound one below, at and one above."""
 import itertools
 
-from clawlite.linux.channels.access import ADMIN, ALLOWLIST, CODE_LENGTH, MAX_PAIRED, OPEN, PAIRING, ROLES, USER, VIEWER, Access, Bucket
+from clawlite.linux.channels.access import (
+    ADMIN,
+    ALLOWLIST,
+    CODE_LENGTH,
+    MAX_PAIRED,
+    OPEN,
+    PAIRING,
+    ROLES,
+    USER,
+    VIEWER,
+    Access,
+    Bucket,
+)
 
 PLAIN = [10, None, None, False]
 

@@ -1,5 +1,4 @@
 """The file of messages that are not done: torn, damaged, rewritten, killed, and what a broker sends again."""
-import os
 import random
 import signal
 import subprocess
@@ -10,8 +9,8 @@ from agents import environment
 from faults import SHORT, Faults
 
 from clawlite.linux.channels import inbox
-from clawlite.linux.files import files
 from clawlite.linux.channels.inbox import REMEMBERED, Inbox, digest_of
+from clawlite.linux.files import files
 
 
 def opened(folder) -> Inbox:

@@ -8,8 +8,8 @@ import time
 import pytest
 from channel_world import KEY, World, signed
 
-from clawlite.linux.net import http_server
 from clawlite.linux.channels.webhook import WINDOW_S, Signed
+from clawlite.linux.net import http_server
 from clawlite.linux.net.http_request import MAX_FIELDS, MAX_HEAD, Refused, Request
 
 ALLOWED = {"mode": "allowlist", "allowed_ids": ["7"]}

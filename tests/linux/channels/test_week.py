@@ -25,8 +25,8 @@ from clawlite.linux.channels import channel
 from clawlite.linux.channels.channels import Channels
 from clawlite.linux.files.files import image_of
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.runtime.persistence import Kept
 from clawlite.linux.memory.memory import Memory
+from clawlite.linux.runtime.persistence import Kept
 from clawlite.linux.telemetry.telemetry import Telemetry
 
 ZONE = zoneinfo.ZoneInfo("Europe/Berlin")

@@ -328,6 +328,7 @@ def test_help_and_tools_and_status(greenhouse_image, tmp_path):
 def test_ctrl_c_while_tools_py_is_loaded_ends_without_a_traceback(tmp_path):
     """Before the loop exists: a tools.py that waits for its sensor at the top of the file."""
     from agents import BENCH
+
     from clawlite.host.build.build import build_beside
     for name, text in BENCH.items():
         (tmp_path / name).write_text(text + ('\n_mark("loading")\ntime.sleep(600)\n' if name == "tools.py" else ""))

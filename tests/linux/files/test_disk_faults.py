@@ -16,16 +16,19 @@ from faults import KINDS, Faults
 from memory_world import World, store
 
 from clawlite.core.errors import ClawError
-from clawlite.core.memories import GLOBAL
 from clawlite.core.idempotency_record import END
-from clawlite.linux.audit import files as auditfile, sqlite
-from clawlite.linux.channels import inbox, seen, state as channel_state
+from clawlite.core.memories import GLOBAL
+from clawlite.linux.audit import files as auditfile
+from clawlite.linux.audit import sqlite
+from clawlite.linux.audit.chain import line, verify
+from clawlite.linux.channels import inbox, seen
+from clawlite.linux.channels import state as channel_state
 from clawlite.linux.files import files
-from clawlite.linux.memory import database, journal as memory_journal, jsonl, workspace_store
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.memory import database, jsonl, workspace_store
+from clawlite.linux.memory import journal as memory_journal
 from clawlite.linux.runtime import journal, meters
 from clawlite.linux.secrets import secrets
-from clawlite.linux.audit.chain import line, verify
-from clawlite.linux.io.jsontext import dumps, loads
 
 # calls in a row that fail, and whether the object is used again before it is closed
 WAYS = ((1, True), (1, False), (2, True), (3, True), (1000, True))
@@ -268,13 +271,13 @@ def play(kind, folder: str, faults: Faults, n: int, fault, count: int, goes_on: 
         except (OSError, MemoryError):
             pass
         for name in ("a", "b", "c") if one else ():
-            if attempt(lambda: one.put(name)):
+            if attempt(lambda: one.put(name)):  # noqa: F821
                 kept.append(name)
             if name == "b":
                 attempt(getattr(one, "look", bool))
     where = "after %s" % faults.calls
     one = one or kind(folder)
-    if goes_on and attempt(lambda: one.put("d")):
+    if goes_on and attempt(lambda: one.put("d")):  # noqa: F821
         kept.append("d")
     elif goes_on:
         assert hasattr(kind, "is_broken_for_good"), "it works no more, %s" % where
@@ -320,7 +323,7 @@ def crowd(name: str, folder: str):
         kept, one = [], kind(state)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
         for item in "abc":
-            if attempt(lambda: one.put(item)):
+            if attempt(lambda: one.put(item)):  # noqa: F821
                 kept.append(item)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         refused += len(kept) < 3

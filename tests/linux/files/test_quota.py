@@ -11,9 +11,9 @@ from memory_world import store
 
 from clawlite.core.memories import WORKSPACE
 from clawlite.linux.files import quota
+from clawlite.linux.files.workspace import hand_over
 from clawlite.linux.memory.workspace_store import MAX_FILE
 from clawlite.linux.sandbox import removal
-from clawlite.linux.files.workspace import hand_over
 
 MB = 1 << 20
 SANDBOX_DENIED = -32010

@@ -9,8 +9,8 @@ from memory_world import World, store
 from clawlite.core.idempotency_record import BEGIN, END
 from clawlite.linux.audit import files, sqlite
 from clawlite.linux.audit.chain import line, verify
-from clawlite.linux.files.files import Log
 from clawlite.linux.channels.inbox import Inbox
+from clawlite.linux.files.files import Log
 from clawlite.linux.runtime.journal import Journal
 
 AUDITS = {"file": (files, files.FileStore), "sqlite": (sqlite, sqlite.SQLiteStore)}

@@ -8,8 +8,8 @@ from memory_world import World, store
 
 from clawlite.core.errors import ClawError, InvalidParams, StoreError
 from clawlite.core.memories import SUMMARIZE, TRUNCATE, WINDOW
-from clawlite.linux.memory import file_store, jsonl
 from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.memory import file_store, jsonl
 
 
 @pytest.fixture

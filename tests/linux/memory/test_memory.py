@@ -16,8 +16,8 @@ from run_core_micropython import ROOT
 
 from clawlite.core.errors import StoreError
 from clawlite.linux.memory import memory as module
-from clawlite.linux.memory.memory import Memory
 from clawlite.linux.memory.database import FILE, Database
+from clawlite.linux.memory.memory import Memory
 
 STORES = [{"name": "talk", "type": "conversation"}, {"name": "facts", "type": "key-value", "scope": "per-identity"}, {"name": "notes", "type": "semantic"},
           {"name": "files", "type": "workspace", "path": "/nowhere"}, {"name": "diary", "type": "conversation"},

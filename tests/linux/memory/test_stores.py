@@ -5,8 +5,21 @@ import pytest
 from memory_world import World, store
 
 from clawlite.core.errors import InvalidParams, StoreError
-from clawlite.core.memories import (CHECKPOINT, CONVERSATION, FTS, KEY_VALUE, LINEAR, PER_IDENTITY, RECIPROCAL, SEMANTIC, SUMMARIZE, TRUNCATE, VECTOR, WINDOW,
-                                    WORKSPACE)
+from clawlite.core.memories import (
+    CHECKPOINT,
+    CONVERSATION,
+    FTS,
+    KEY_VALUE,
+    LINEAR,
+    PER_IDENTITY,
+    RECIPROCAL,
+    SEMANTIC,
+    SUMMARIZE,
+    TRUNCATE,
+    VECTOR,
+    WINDOW,
+    WORKSPACE,
+)
 from clawlite.linux.memory import database, partitions, stores
 
 DAY_MS = 86400000
@@ -268,8 +281,8 @@ def test_a_summary_is_in_the_next_one(world, path, messages):
         if "is_full" in world.do("store", one, "", (world.id(), [(None, name, None, None) for name in names])):
             (part, last, text, before), = world.do("oldest", one, "", None)
             assert ("summary %d " % summaries + "." * 2000 in text) == (summaries > 0), text[:200]
-            assert text.splitlines()[bool(summaries)] == "- m%d." % (next_one if summaries else 0), "nothing is left out between them"
-            next_one = int(text.splitlines()[-1][3:-1]) + 1
+            assert text.splitlines()[bool(summaries)] == "- m%d." % (next_one if summaries else 0), "nothing is left out between them"  # noqa: F821
+            next_one = int(text.splitlines()[-1][3:-1]) + 1  # noqa: F841
             summaries += 1
             world.do("replace", one, "", (last, "summary %d " % summaries + "." * 2000))
         world.now += 60000

@@ -9,8 +9,23 @@ import threading
 
 import pytest
 from agents import DEADLINE_S, ROOT, eventually
-from net_servers import (ANSWER, CANARY, GET, POST, Gate, answering, closed_port, deaf_port, descriptors, head, loop,  # noqa: F401
-                         nothing_left, reset, serving, threads)
+from net_servers import (  # noqa: F401
+    ANSWER,
+    CANARY,
+    GET,
+    POST,
+    Gate,
+    answering,
+    closed_port,
+    deaf_port,
+    descriptors,
+    head,
+    loop,
+    nothing_left,
+    reset,
+    serving,
+    threads,
+)
 
 from clawlite.linux.net import connections, stream
 from clawlite.linux.net.connections import PIECE, UNREAD

@@ -9,7 +9,18 @@ from agents import eventually
 from fetching import rules
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from net_servers import DEADLINE_S, Gate, closed_port, deaf_port, head, nothing_left, reset, serving, threads, tls  # noqa: F401
+from net_servers import (  # noqa: F401
+    DEADLINE_S,
+    Gate,
+    closed_port,
+    deaf_port,
+    head,
+    nothing_left,
+    reset,
+    serving,
+    threads,
+    tls,
+)
 from own_network import OTHER, PUBLIC, PUBLIC6, inside, names  # noqa: F401
 
 from clawlite.linux.net import egress

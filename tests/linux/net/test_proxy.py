@@ -3,7 +3,20 @@ import select
 import socket
 
 import pytest
-from net_servers import ANSWER, CANARY, DEADLINE_S, POST, Gate, answering, closed_port, head, loop, nothing_left, serving, tls  # noqa: F401
+from net_servers import (  # noqa: F401
+    ANSWER,
+    CANARY,
+    DEADLINE_S,
+    POST,
+    Gate,
+    answering,
+    closed_port,
+    head,
+    loop,
+    nothing_left,
+    serving,
+    tls,
+)
 
 from clawlite.linux.net import proxy as net_proxy
 

@@ -9,7 +9,19 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 import trustme
-from net_servers import ANSWER, DEADLINE_S, GET, POST, answering, head, loop, nothing_left, reset, serving, tls  # noqa: F401
+from net_servers import (  # noqa: F401
+    ANSWER,
+    DEADLINE_S,
+    GET,
+    POST,
+    answering,
+    head,
+    loop,
+    nothing_left,
+    reset,
+    serving,
+    tls,
+)
 
 
 @pytest.mark.parametrize("host, names", [("localhost", ["localhost"]), ("127.0.0.1", [None])])

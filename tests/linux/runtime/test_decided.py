@@ -10,9 +10,9 @@ from agents import UUID, Agent, linux, tool_call
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.profile import Profile
 from clawlite.host.build.build import build_beside
+from clawlite.linux.files.workspace import Decided
 from clawlite.linux.tools.file_tools import run
 from clawlite.linux.tools.precheck import check
-from clawlite.linux.files.workspace import Decided
 
 CANARY = "CANARY of the private folder"
 RULES = [{"id": "private", "action": "deny", "scope": "all", "conditions": {"path_within": "/workspace/private"}},

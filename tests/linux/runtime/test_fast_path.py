@@ -12,8 +12,8 @@ from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.jsontext import loads
-from clawlite.linux.runtime.shell import Shell
 from clawlite.linux.io.stdio import MAX_LINE, Wire
+from clawlite.linux.runtime.shell import Shell
 
 ECHO = '''
 

@@ -9,8 +9,8 @@ from secret_samples import samples
 from clawlite.core import tools
 from clawlite.core.errors import InvalidParams, PolicyDenied
 from clawlite.core.scan_config import BLOCK, INPUT, MARK, NOTE, OUTPUT, REDACT, STOP, WARN
-from clawlite.host.schema.automata import compile_pattern
 from clawlite.host.policy.injections import LITERALS, SENTENCES, WORDS
+from clawlite.host.schema.automata import compile_pattern
 from clawlite.linux.tools.scan_support import known
 from clawlite.scan.checks import SPACES
 from clawlite.scan.guard import Guard

@@ -9,7 +9,7 @@ import select
 import time
 
 import pytest
-from agents import UUID, Agent, clawlite, eventually, linux, tool_call
+from agents import UUID, Agent, eventually, linux, tool_call
 
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
 CLAW = """\

@@ -4,7 +4,16 @@ import signal
 import subprocess
 
 import pytest
-from agents import INITIALIZE, ODD, Agent, environment, eventually, linux, tool_call, without_root_rights
+from agents import (
+    INITIALIZE,
+    ODD,
+    Agent,
+    environment,
+    eventually,
+    linux,
+    tool_call,
+    without_root_rights,
+)
 
 READY = "bench 1.0.0 is ready. /help lists the commands.\n"
 

@@ -2,7 +2,8 @@
 import json
 
 import pytest
-from agents import INITIALIZE, MANIFEST as GOOD, tool_call
+from agents import INITIALIZE, tool_call
+from agents import MANIFEST as GOOD
 
 REQUEST, PARAMS, MANIFEST, MISSING = -32600, -32602, -32060, -32061
 STATUS = {"jsonrpc": "2.0", "id": 7, "method": "claw.status"}

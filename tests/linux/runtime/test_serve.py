@@ -298,6 +298,7 @@ def test_what_a_tool_prints_does_not_mix_with_the_records(bench):
 def test_a_tool_does_not_read_the_operators_records(tmp_path):
     """Many a program that a tool starts reads its stdin to the end."""
     from agents import BENCH, Agent, linux
+
     from clawlite.host.build.build import build_beside
     for name, text in BENCH.items():
         (tmp_path / name).write_text(text.replace("return \"quick ran\"", "return repr(os.read(0, 99))"))

@@ -8,7 +8,6 @@ from sandboxes import NOBODY
 
 from clawlite.core import profile as P
 
-
 PLACES = ["N-user", "N-root", "L-user", "L-root"]
 
 

@@ -16,7 +16,6 @@ from clawlite.linux.sandbox import cgroups
 from clawlite.linux.sandbox.limits import KEEPERS
 
 
-
 def _mounted() -> str:
     with open("/proc/self/mounts") as file:
         for line in file:

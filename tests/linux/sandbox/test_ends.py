@@ -8,7 +8,6 @@ from sandbox_places import host
 from sandboxes import WAIT_S
 
 
-
 def _sleepers(mark: str) -> list:
     found = []
     for name in os.listdir("/proc"):

@@ -12,9 +12,9 @@ import pytest
 from sandboxes import WAIT_S, Player, profile
 
 from clawlite.core.errors import ClawError, InvalidParams, InvalidRequest, ToolTimeout
+from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.sandbox.engine import MAX_CALLS, MAX_QUEUE, Engine
 from clawlite.linux.sandbox.jobs import Builtin, Command, Function
-from clawlite.linux.io.stdio import now_ms
 
 
 @contextlib.contextmanager

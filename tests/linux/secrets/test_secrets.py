@@ -5,9 +5,18 @@ import traceback
 
 import pytest
 
-from clawlite.linux.secrets import secrets
 from clawlite.linux.files.files import state_folder
-from clawlite.linux.secrets.secrets import MAX_VALUE, SecretError, SecretMissing, names, remove, resolve, set_secret, stores
+from clawlite.linux.secrets import secrets
+from clawlite.linux.secrets.secrets import (
+    MAX_VALUE,
+    SecretError,
+    SecretMissing,
+    names,
+    remove,
+    resolve,
+    set_secret,
+    stores,
+)
 
 AGENT = "greenhouse"
 CANARY = "sk-canary-5f0e"

@@ -15,10 +15,10 @@ from clawlite.core import effect as E
 from clawlite.core.agent import Agent as Core
 from clawlite.core.errors import StoreError
 from clawlite.core.image import Image
+from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.build.build import build_beside
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
-from clawlite.host.build.build import build_beside
-from clawlite.host.base.problems import ManifestErrors
 from clawlite.linux.telemetry.exporters import WAITING, Exporter
 from clawlite.linux.telemetry.telemetry import PLACEHOLDER, SNAPSHOT_MS, telemetry_of
 
@@ -261,7 +261,9 @@ def test_an_agent_tells_a_file_a_database_and_stderr(tmp_path):
 def test_webhook_and_otlp_as_a_collector_reads_them(tmp_path, receiver):
     from google.protobuf import json_format
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+        ExportMetricsServiceRequest,
+    )
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
     exporters = [{"type": "webhook", "endpoint": receiver.endpoint + "/hook"},
                  {"type": "otlp", "endpoint": receiver.endpoint + "/v1/traces", "auth": {"secret_ref": "OTEL_KEY"}}]

@@ -9,10 +9,10 @@ from clawlite.core.profile import Profile
 from clawlite.core.tools import Result, result_of
 from clawlite.host.schema.automata import compile_pattern
 from clawlite.linux.files import workspace
-from clawlite.linux.tools import builtin, file_tools, memory_tools
-from clawlite.linux.tools.builtin import Builtins, Text, command_of, milliseconds
 from clawlite.linux.sandbox import landlock, plan
 from clawlite.linux.sandbox.jobs import Builtin, Command
+from clawlite.linux.tools import builtin, file_tools, memory_tools
+from clawlite.linux.tools.builtin import Builtins, Text, command_of, milliseconds
 
 
 def profile(level=P.PROCESS, files=P.SCOPED, mounts=(("/workspace", True),), denied=(), shell=P.UNRESTRICTED, commands=(), patterns=()) -> Profile:

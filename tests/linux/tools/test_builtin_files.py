@@ -15,9 +15,9 @@ from clawlite.core import profile as P
 from clawlite.core.errors import ClawError, SandboxDenied
 from clawlite.core.profile import Profile
 from clawlite.linux.files import file_scope, mounts, path_walk
+from clawlite.linux.files.mounts import Table
 from clawlite.linux.tools import file_tools
 from clawlite.linux.tools.file_tools import run
-from clawlite.linux.files.mounts import Table
 
 CANARY = "CANARY-of-the-outside"
 

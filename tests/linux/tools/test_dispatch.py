@@ -6,12 +6,12 @@ import time
 import pytest
 from agents import Agent, eventually, linux, tool_call
 
-from clawlite.host.build.build import build_beside
 from clawlite.core.defaults import DEFAULTS
-from clawlite.linux.tools.precheck import check
-from clawlite.linux.tools.builtin import MAX_SPAWNED
+from clawlite.host.build.build import build_beside
 from clawlite.linux.sandbox.engine import MAX_CALLS, MAX_QUEUE
 from clawlite.linux.sandbox.jobs import modules_of
+from clawlite.linux.tools.builtin import MAX_SPAWNED
+from clawlite.linux.tools.precheck import check
 
 FUNCTIONS = '''import os
 import time

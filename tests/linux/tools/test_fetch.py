@@ -12,7 +12,6 @@ from clawlite.core.errors import ClawError, InvalidParams, ToolTimeout
 from clawlite.linux.tools import fetch as module
 from clawlite.linux.tools.fetch import MAX_HEADER_BYTES, MAX_HEADERS
 
-
 # -- what comes back
 
 def test_a_page(loop):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clawlite.host.schema.automata import compile_pattern
 from clawlite.host.policy.injections import LITERALS, SENTENCES, WORDS
+from clawlite.host.schema.automata import compile_pattern
 from clawlite.scan.fold import fold
 from clawlite.scan.injection import Patterns
 

@@ -10,8 +10,8 @@ from clawlite.core.errors import ProviderError
 from clawlite.host.policy.injections import LITERALS, SENTENCES, WORDS
 from clawlite.host.schema.automata import compile_pattern
 from clawlite.linux.tools import injection_check
-from clawlite.scan.injection import Patterns
 from clawlite.linux.tools.injection_check import DATA, ORDERS, UNCLEAR, asked
+from clawlite.scan.injection import Patterns
 
 PLAIN = "The soil is at 31 percent, and it rained for two hours."
 DOUBTFUL = "A user reported that the display of passwords is wrong."

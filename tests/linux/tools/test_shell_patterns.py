@@ -42,15 +42,15 @@ def is_blocked(command: str, commands=COMMANDS, tables=TABLES) -> bool:
     "echo x |& bash", "echo x | (bash)", "echo x | { bash; }", "echo x | ( { sudo -u root bash; } )", "echo x | timeout -k 1 5 bash",
     "echo x | nice -n 5 bash", "chmod 0777 x", "chmod -R 00777 .",
     "echo x | # why not\nbash", "echo x | env -S 'bash -s'", "echo x | 2>/dev/null bash", "echo x |>o bash",
-    "echo x | ${X:-bash}", "echo x | ${X-bash}", 
-    
-    
-    
-    
-    "echo x | $\"bash\"", 
+    "echo x | ${X:-bash}", "echo x | ${X-bash}",
+
+
+
+
+    "echo x | $\"bash\"",
     "rm -Rf //", "echo '#'; echo x | env bash", "echo x | SHELL=/bin/sh env -i A=b bash",
     "echo x | $(which bash)", "echo x | $(command -v bash)", "echo x | flock /tmp/l bash", "echo x | taskset 1 bash", "echo x | chroot / bash",
-    "echo x | sh -c bash", "echo x | busybox sh -c 'bash -s'", "echo x | su -c bash root", "echo x | unshare -r bash", 
+    "echo x | sh -c bash", "echo x | busybox sh -c 'bash -s'", "echo x | su -c bash root", "echo x | unshare -r bash",
     "coproc rm -rf /", "flock -w 5 /tmp/l rm -rf /", "rm -rf /home/../", "rm -rf /a/b/../../*", "rm -rf /..",
     "eval \"touch pwned\"", "ev\"\"al x", "e\\val x", "eval\tx", "export password=x", "PASSWORD=1; password = x", "pass''word=x",
 ])

@@ -9,11 +9,11 @@ from llm_server import Server, calls, say
 from providers.project import TOOLS, World, provider, texts
 
 from clawlite.core import image as layout
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import lint_warnings, manifest
-from clawlite.host.base.problems import ManifestErrors
 from clawlite.linux.tools.world_model import Model, doubtful, misses, said
 
 SKILL = {"name": "noting", "description": "Note things", "tools_required": ["note", "careful", "hang"], "instruction": "Note it.", "world_model_ref": "weather"}
