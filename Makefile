@@ -15,7 +15,7 @@ WORDS32 := build/words32
 STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-quick lint test-core test-main ip words32 stubs apis sshd mosquitto bubblewrap strace test-ext compiler accel report soak kernels bench clean
+.PHONY: help venv run test test-quick lint format test-core test-main ip words32 stubs apis sshd mosquitto bubblewrap strace test-ext compiler accel report soak kernels bench clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -51,8 +51,12 @@ test: $(STAMP)          ## every test: CPython, Cython, MicroPython
 test-quick: $(STAMP)    ## within half a minute: the core on CPython, the direction of imports, tidiness
 	@CLAWLITE_NO_EXT=1 $(PYTEST) -q --numprocesses $(JOBS) --dist loadfile tests/core tests/test_layers.py tests/test_tidy.py
 
-lint: $(STAMP)          ## import order, unused and undefined names
+lint: $(STAMP)          ## the format, line lengths, import order, unused and undefined names
+	@$(BIN)/ruff format --quiet --check . || { echo "Not formatted. Run: make format" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
+
+format: $(STAMP)        ## format all Python files
+	@$(BIN)/ruff format --quiet .
 
 test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 	@rm -rf $(RESULTS); rc=0; $(MAKE) -s test-ext || rc=1; \

@@ -1,4 +1,4 @@
-"""The direction of imports, what the core must not touch, and how long functions may be.
+"""The direction of imports, and what the core must not touch.
 
 ``check(layer, name, source)`` returns the problems of one module as text; the tests at the end feed it bad samples.
 """
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FUNCTION_LINES = 60
 LAYERS = {"core", "scan", "linux", "host", "firmware", "top"}
 BOARD_LINES = 60
 
@@ -98,10 +97,6 @@ def check(layer: str, name: str, source: str, own: set = frozenset()) -> list:
         if layer in ("core", "scan") and isinstance(node, ast.Call) and isinstance(node.func, ast.Name) \
                 and node.func.id in CORE_FORBIDDEN_CALLS:
             problems.append("%s:%d: %s may not call %s()" % (name, node.lineno, layer, node.func.id))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) \
-                and node.end_lineno - node.lineno + 1 > FUNCTION_LINES:
-            problems.append("%s:%d: %s() has %d lines, at most %d" % (
-                name, node.lineno, node.name, node.end_lineno - node.lineno + 1, FUNCTION_LINES))
     return problems
 
 
@@ -135,7 +130,7 @@ def _modules() -> list:
     return sorted(found + [("firmware", path) for path in (ROOT / "firmware-host").rglob("*.py")])
 
 
-def test_imports_calls_and_lengths_of_every_module():
+def test_imports_and_calls_of_every_module():
     modules = _modules()
     assert {layer for layer, _ in modules} == LAYERS, "a layer is empty: is the list of folders still right?"
     problems = []
@@ -215,8 +210,6 @@ def test_board_profiles_are_short():
     ("top", "import clawlite.host.cli.cli"), ("top", "import click"), ("top", "from clawlite.linux import run"),
     ("firmware", "import typing"), ("firmware", "from clawlite.linux.io import jsontext"), ("firmware", "import logging"),
     ("firmware", "from clawlite import host"),
-    ("host", "def f():\n" + "    x = 1\n" * FUNCTION_LINES),
-    ("core", "class A:\n    async def f():\n" + "        x = 1\n" * FUNCTION_LINES),
 ])
 def test_checker_refuses(layer, source):
     assert len(check(layer, "sample.py", source, {"console"})) == 1
@@ -232,7 +225,6 @@ def test_checker_refuses(layer, source):
     ("host", "import asyncio, click\ndef f():\n    import yaml, cbor2\nfrom clawlite.host.base import data"),
     ("top", "import sys\nfrom clawlite import __version__\ndef f():\n    from clawlite.linux import loop"),
     ("firmware", "import machine, time\nimport console\nfrom clawlite.core import turn"),
-    ("host", "def f():\n" + "    x = 1\n" * (FUNCTION_LINES - 1)),
 ])
 def test_checker_takes(layer, source):
     assert check(layer, "sample.py", source, {"console"}) == []

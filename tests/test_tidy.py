@@ -40,12 +40,12 @@ def test_no_tracked_file_holds(what):
 
 
 @pytest.mark.parametrize("what, bad, good", [
-    ("a host of a package registry", "see https://py" "pi.org/project/x", "see https://json-schema.org/"),
-    ("a path of somebody's machine", "cd /wor" "k/main", "path_within /workspace/notes, a/wor" "k, paperwork"),
-    ("a mark of a merge that nobody finished", "<" "<<<<<< HEAD", "<<<<< five, ======== eight"),
-    ("a mark of a merge that nobody finished", ">" ">>>>>> 6e94817 (a commit)", ">>> 6"),
-    ("a mark of a merge that nobody finished", "=" "======", "a ======="),
-    ("an unfinished mark", "# TO" "DO: later", "# to do it later"),
+    ("a host of a package registry", "see https://py" + "pi.org/project/x", "see https://json-schema.org/"),
+    ("a path of somebody's machine", "cd /wor" + "k/main", "path_within /workspace/notes, a/wor" + "k, paperwork"),
+    ("a mark of a merge that nobody finished", "<" + "<<<<<< HEAD", "<<<<< five, ======== eight"),
+    ("a mark of a merge that nobody finished", ">" + ">>>>>> 6e94817 (a commit)", ">>> 6"),
+    ("a mark of a merge that nobody finished", "=" + "======", "a ======="),
+    ("an unfinished mark", "# TO" + "DO: later", "# to do it later"),
 ])
 def test_patterns_bite(what, bad, good):
     assert _findings(bad, FORBIDDEN[what]) == [1]

@@ -274,15 +274,15 @@ def test_a_summary_takes_the_place_of_the_older_half(world):
 @pytest.mark.parametrize("messages", [1, 2, 3, 7, 100])
 def test_a_summary_is_in_the_next_one(world, path, messages):
     one = store(type=CONVERSATION, compaction=SUMMARIZE, compacts=True, max_entries=100, path=path and world.folder + "/talk")
-    number = summaries = 0
+    number = summaries = next_one = 0
     while number < 2000:
         names = ["m%d." % n for n in range(number, number + messages)]
         number += messages
         if "is_full" in world.do("store", one, "", (world.id(), [(None, name, None, None) for name in names])):
             (part, last, text, before), = world.do("oldest", one, "", None)
             assert ("summary %d " % summaries + "." * 2000 in text) == (summaries > 0), text[:200]
-            assert text.splitlines()[bool(summaries)] == "- m%d." % (next_one if summaries else 0), "nothing is left out between them"  # noqa: F821
-            next_one = int(text.splitlines()[-1][3:-1]) + 1  # noqa: F841
+            assert text.splitlines()[bool(summaries)] == "- m%d." % next_one, "nothing is left out between them"
+            next_one = int(text.splitlines()[-1][3:-1]) + 1
             summaries += 1
             world.do("replace", one, "", (last, "summary %d " % summaries + "." * 2000))
         world.now += 60000
